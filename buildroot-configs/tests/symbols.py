@@ -25,7 +25,23 @@ COMMENT = re.compile(r"^\s*#(?! BR2_\w+ is not set)")
 
 def sources() -> list[Path]:
     """The files that name symbols."""
-    return [*sorted(TREE.glob("configs/*_defconfig")), TREE / "Config.in", *sorted(TREE.glob("package/*/Config.in"))]
+    return [*configurations(), TREE / "Config.in", *sorted(TREE.glob("package/*/Config.in"))]
+
+
+def configurations() -> list[Path]:
+    """Defconfigs, and fragments to be laid over one."""
+    return [path for pattern in ("*_defconfig", "*.fragment") for path in sorted(TREE.glob(f"configs/{pattern}"))]
+
+
+def merged(configuration: Path) -> str:
+    """A defconfig as it is; a fragment NAME_MORE.fragment over NAME_defconfig."""
+    if configuration.suffix != ".fragment":
+        return configuration.read_text()
+    base = configuration.with_name(configuration.stem.rpartition("_")[0] + "_defconfig")
+    lines = [line for line in configuration.read_text().splitlines() if not COMMENT.match(line)]
+    unset = {line.split()[1] for line in lines if line.startswith("# ")}
+    kept = [line for line in base.read_text().splitlines() if line.partition("=")[0] not in unset]
+    return "\n".join([*kept, *(line for line in lines if not line.startswith("# "))]) + "\n"
 
 
 def named() -> set[str]:

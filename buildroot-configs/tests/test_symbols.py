@@ -33,7 +33,7 @@ def test_the_table_is_of_the_releases_that_the_recipe_accepts() -> None:
     assert symbols.named() == set(TYPES)
 
 
-@pytest.mark.parametrize("defconfig", sorted(symbols.TREE.glob("configs/*_defconfig")), ids=lambda path: path.name)
+@pytest.mark.parametrize("defconfig", symbols.configurations(), ids=lambda path: path.name)
 def test_every_line_of_a_defconfig_sets_a_symbol_that_exists_to_a_value_of_its_type(defconfig: Path) -> None:
     lines = release.settings(defconfig.read_text())
     names = []
@@ -44,6 +44,17 @@ def test_every_line_of_a_defconfig_sets_a_symbol_that_exists_to_a_value_of_its_t
         kind = "bool" if name in OURS else TYPES[name]
         assert (value in ("y", "n")) if kind == "bool" else (value[0] == value[-1] == '"' and not unset), line
     assert len(names) == len(set(names))
+
+
+def test_a_fragment_takes_the_place_of_what_it_unsets() -> None:
+    """Python wants shared libraries: both choices at once would be one, and Kconfig says no word of it."""
+    fragment = symbols.TREE / "configs/sundial_linux_python.fragment"
+    base, whole = (symbols.merged(path).splitlines() for path in (fragment.with_name("sundial_linux_defconfig"), fragment))
+    assert [line for line in base if line not in whole] == ["BR2_STATIC_LIBS=y"]
+    added = [line for line in whole if line not in base]
+    assert added[0] == "BR2_SHARED_STATIC_LIBS=y"
+    assert {"BR2_PACKAGE_PYTHON3=y", "BR2_PACKAGE_PYTHON_GRPCIO=y"} <= set(added)
+    assert len(release.settings("\n".join(whole))) == len(base) - 1 + len(added)
 
 
 def test_paths_in_defconfigs_are_there() -> None:

@@ -19,13 +19,13 @@ struct options *options_open(int argc, char **argv)
     if (options == NULL)
         samples_fail("out of memory");
     if (argc != 2)
-        samples_fail("usage: %s OPTIONS (one JSON object)", argv[0]);
+        samples_refuse("usage: %s OPTIONS (one JSON object)", argv[0]);
     json_object_seed(1); /* else it is read from /dev/urandom */
     options->left = json_loads(argv[1], JSON_REJECT_DUPLICATES, &error);
     if (options->left == NULL)
-        samples_fail("options: %s (column %d)", error.text, error.column);
+        samples_refuse("options: %s (column %d)", error.text, error.column);
     if (!json_is_object(options->left))
-        samples_fail("options: must be a JSON object");
+        samples_refuse("options: must be a JSON object");
     options->taken = json_array();
     return options;
 }
@@ -47,7 +47,7 @@ static long long integer_in_range(const json_t *value, const char *name, long lo
 {
     if (!json_is_integer(value) || json_integer_value(value) < least ||
         json_integer_value(value) > most)
-        samples_fail("option %s: must be an integer from %lld to %lld", name, least, most);
+        samples_refuse("option %s: must be an integer from %lld to %lld", name, least, most);
     return json_integer_value(value);
 }
 
@@ -66,7 +66,7 @@ bool options_boolean(struct options *options, const char *name, bool absent)
     if (value == NULL)
         return absent;
     if (!json_is_boolean(value))
-        samples_fail("option %s: must be true or false", name);
+        samples_refuse("option %s: must be true or false", name);
     return json_is_true(value);
 }
 
@@ -77,7 +77,7 @@ const char *options_text(struct options *options, const char *name, const char *
     if (value == NULL && absent != NULL)
         return absent;
     if (!json_is_string(value))
-        samples_fail("option %s: must be given, as a string", name);
+        samples_refuse("option %s: must be given, as a string", name);
     return json_string_value(value);
 }
 
@@ -88,8 +88,8 @@ static int word_index(const json_t *value, const char *name, const char *const *
     for (int i = 0; text != NULL && words[i] != NULL; i++)
         if (strcmp(words[i], text) == 0)
             return i;
-    samples_fail("option %s: must be one of \"%s\", \"%s\"%s", name, words[0], words[1],
-                 words[2] == NULL ? "" : ", ...");
+    samples_refuse("option %s: must be one of \"%s\", \"%s\"%s", name, words[0], words[1],
+                   words[2] == NULL ? "" : ", ...");
 }
 
 int options_word(struct options *options, const char *name, const char *const *words)
@@ -109,7 +109,7 @@ long long *options_integers(struct options *options, const char *name, long long
     if (value == NULL)
         return NULL;
     if (!json_is_array(value))
-        samples_fail("option %s: must be an array of integers", name);
+        samples_refuse("option %s: must be an array of integers", name);
     numbers = calloc(json_array_size(value) + 1, sizeof(*numbers));
     if (numbers == NULL)
         samples_fail("out of memory");
@@ -128,7 +128,7 @@ int *options_word_list(struct options *options, const char *name, const char *co
     if (value == NULL)
         return NULL;
     if (!json_is_array(value) || json_array_size(value) == 0)
-        samples_fail("option %s: must be an array of words", name);
+        samples_refuse("option %s: must be an array of words", name);
     indices = calloc(json_array_size(value), sizeof(*indices));
     if (indices == NULL)
         samples_fail("out of memory");
@@ -155,7 +155,7 @@ void options_check_all_taken(struct options *options)
     void *first = json_object_iter(options->left);
 
     if (first != NULL)
-        samples_fail("option %s: unknown", json_object_iter_key(first));
+        samples_refuse("option %s: unknown", json_object_iter_key(first));
     if (getenv("SUNDIAL_CHECK_OPTIONS") != NULL)
         exit(0);
 }

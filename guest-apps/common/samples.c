@@ -181,3 +181,13 @@ void samples_fail(const char *format, ...)
     va_end(arguments);
     exit(1);
 }
+
+void samples_refuse(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    put_error(format, arguments);
+    va_end(arguments);
+    exit(2);
+}

@@ -50,5 +50,8 @@ void samples_put_error(const char *format, ...) __attribute__((format(printf, 1,
 /* The same, then exit status 1. */
 _Noreturn void samples_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The same for options that the program does not take: exit status 2. */
+_Noreturn void samples_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* A new object with "type", "step" (where there is one) and "app". */
 json_t *samples_object(const char *type);

@@ -33,7 +33,7 @@ static void read_auth(struct settings *settings, struct options *options)
     settings->auth_gid = (gid_t)options_integer(options, "auth_gid", 0, 0, NUMBER_LIMIT);
     gids = options_integers(options, "auth_gids", 0, NUMBER_LIMIT, &settings->auth_gid_count);
     if (settings->auth_gid_count > GROUPS_LIMIT)
-        samples_fail("option auth_gids: at most %d", GROUPS_LIMIT);
+        samples_refuse("option auth_gids: at most %d", GROUPS_LIMIT);
     for (size_t i = 0; i < settings->auth_gid_count; i++)
         settings->auth_gids[i] = (gid_t)gids[i];
     free(gids);
@@ -56,7 +56,7 @@ static void read_target(struct settings *settings, struct options *options)
     settings->server_text = strdup(options_text(options, "server", NULL));
     settings->server.sin_family = AF_INET;
     if (inet_pton(AF_INET, settings->server_text, &settings->server.sin_addr) != 1)
-        samples_fail("option server: must be an address like 10.0.0.2");
+        samples_refuse("option server: must be an address like 10.0.0.2");
     settings->server.sin_port = htons((uint16_t)options_integer(options, "port", 0, 0, PORT_LIMIT));
     settings->transport = (enum transport)options_word(options, "transport", transports);
     settings->transport_text = transports[settings->transport];
@@ -77,7 +77,7 @@ static void read_program(struct settings *settings, struct options *options)
     settings->procedure_text = echo_client_procedures[settings->procedure];
     settings->one_way = options_boolean(options, "one_way", false);
     if (settings->one_way && settings->procedure != PROCEDURE_SINK)
-        samples_fail("option one_way: only with the procedure \"sink\"");
+        samples_refuse("option one_way: only with the procedure \"sink\"");
 }
 
 void settings_read(struct settings *settings, int argc, char **argv)

@@ -59,7 +59,7 @@ static long long read_seconds(struct options *options)
                                             DURATION_LIMIT_MS);
 
     if (duration_ms % MS_PER_S != 0)
-        samples_fail("option duration_ms: must be whole seconds");
+        samples_refuse("option duration_ms: must be whole seconds");
     return duration_ms / MS_PER_S;
 }
 
@@ -71,7 +71,7 @@ static void read_settings(struct command *command, int argc, char **argv)
     struct in_addr address;
 
     if (inet_pton(AF_INET, server, &address) != 1)
-        samples_fail("option server: must be an address like 10.0.0.2");
+        samples_refuse("option server: must be an address like 10.0.0.2");
     add(command, "iperf3");
     add(command, "--json");
     add(command, "-4");

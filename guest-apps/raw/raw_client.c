@@ -43,7 +43,7 @@ static void read_settings(int argc, char **argv)
     server_text = strdup(options_text(options, "server", NULL));
     settings.server.sin_family = AF_INET;
     if (inet_pton(AF_INET, server_text, &settings.server.sin_addr) != 1)
-        samples_fail("option server: must be an address like 10.0.0.2");
+        samples_refuse("option server: must be an address like 10.0.0.2");
     settings.server.sin_port =
         htons((uint16_t)options_integer(options, "port", DEFAULT_PORT, 1, PORT_LIMIT));
     settings.transport = (enum transport)options_word(options, "transport", transports);

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,6 +13,8 @@
 #include "zygote.h"
 
 static const char PROGRAMS[] = "/usr/lib/sundial";
+
+enum { PARTS_LIMIT = 100 };
 
 static bool is_extra(const struct job_task *task)
 {
@@ -97,15 +98,30 @@ static int unpack(const char *path)
         result = cpio_unpack(archive, length, root);
         close(root);
     }
-    free(archive);
+    munmap(archive, length);
     return result;
+}
+
+/* In parts, each removed before the next: a small machine has no room for all in both forms. */
+static int unpack_python(void)
+{
+    char path[sizeof("/lib/python-00.cpio.lz4")];
+
+    for (unsigned part = 0; part < PARTS_LIMIT; part++) {
+        snprintf(path, sizeof(path), "/lib/python-%02u.cpio.lz4", part);
+        if (access(path, F_OK) != 0)
+            break; /* unpacked before, or the last was */
+        if (unpack(path) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 int extras_unpack(const struct job *job)
 {
     if (extras_are_needed(job) && unpack("/lib/extras.cpio.lz4") != 0)
         return -1;
-    return needs(job, is_over_image) ? unpack("/lib/python.cpio.lz4") : 0;
+    return needs(job, is_over_image) ? unpack_python() : 0;
 }
 
 void extras_let_load(bool load)

@@ -2,8 +2,8 @@
 #include "lz4.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     LEGACY_MAGIC = 0x184c2102,
@@ -113,44 +113,66 @@ ptrdiff_t lz4_decode_block(const uint8_t *block, size_t length, uint8_t *out, si
     return -1; /* a block ends with literals */
 }
 
-/* Decodes the block at `in` behind what is in `*out` already; false if it is damaged. */
-static bool append_block(struct reader *in, uint8_t **out, size_t *length)
+/* The bytes of the next block, and `in` behind it; false where it is not whole. */
+static bool take_block(struct reader *in, struct reader *block)
 {
-    uint8_t *grown = realloc(*out, *length + LEGACY_BLOCK);
-    ptrdiff_t decoded;
     size_t size;
 
-    if (grown == NULL)
-        return false;
-    *out = grown;
     if (in->end - in->at < WORD)
         return false;
     size = get_le32(in->at);
     in->at += WORD;
     if (size > (size_t)(in->end - in->at))
         return false;
-    decoded = lz4_decode_block(in->at, size, grown + *length, LEGACY_BLOCK);
-    if (decoded < 0)
-        return false;
-    in->at += size;
-    *length += (size_t)decoded;
+    block->at = in->at;
+    block->end = in->at += size;
     return true;
+}
+
+/* The most that the blocks of a frame decode to; 0 where one is not whole. */
+static size_t room_for(struct reader in)
+{
+    struct reader block;
+    size_t room = 0;
+
+    for (; in.at < in.end; room += LEGACY_BLOCK)
+        if (!take_block(&in, &block))
+            return 0;
+    return room;
+}
+
+static bool decode_blocks(struct reader in, uint8_t *out, size_t *length)
+{
+    struct reader block;
+
+    for (*length = 0; in.at < in.end && take_block(&in, &block);) {
+        ptrdiff_t decoded = lz4_decode_block(block.at, (size_t)(block.end - block.at),
+                                             out + *length, LEGACY_BLOCK);
+
+        if (decoded < 0)
+            return false;
+        *length += (size_t)decoded;
+    }
+    return *length > 0;
 }
 
 uint8_t *lz4_decode_legacy(const uint8_t *frame, size_t length, size_t *decoded)
 {
     struct reader in = {frame, frame + length};
-    uint8_t *out = NULL;
+    uint8_t *out;
+    size_t room;
 
-    *decoded = 0;
     if (length < WORD || get_le32(frame) != LEGACY_MAGIC)
         return NULL;
     in.at += WORD;
-    while (in.at < in.end) {
-        if (append_block(&in, &out, decoded))
-            continue;
-        free(out);
+    room = room_for(in);
+    if (room == 0)
         return NULL;
-    }
-    return out;
+    out = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (out == MAP_FAILED)
+        return NULL;
+    if (decode_blocks(in, out, decoded) && mremap(out, room, *decoded, 0) != MAP_FAILED)
+        return out;
+    munmap(out, room);
+    return NULL;
 }

@@ -5,8 +5,9 @@
 #include <stdint.h>
 
 /*
- * Decodes a legacy LZ4 frame (lz4's doc/lz4_Frame_format.md, "Legacy frame") to memory that the
- * caller frees. NULL if the frame is damaged or memory is short.
+ * Decodes a legacy LZ4 frame (lz4's doc/lz4_Frame_format.md, "Legacy frame") to pages that the
+ * caller unmaps, `*decoded` bytes: an allocator might keep them. NULL if the frame is damaged or
+ * empty, or memory is short.
  */
 uint8_t *lz4_decode_legacy(const uint8_t *frame, size_t length, size_t *decoded);
 

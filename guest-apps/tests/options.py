@@ -14,12 +14,13 @@ from pathlib import Path
 
 # Programs of SSS-CORE's library, which check their options once they are a node on a network device.
 NODES = "mbcf-"
+REFUSED = 2
 # Of the same program, and named by no job.
 NO_APPLICATIONS = {"runner", "spare"}
 
 
 def error_of(program: Path, options: dict) -> str | None:
-    """What the program has against its options."""
+    """What the program has against its options, for which it ends with status 2 and one line."""
     with tempfile.TemporaryFile() as records:
 
         def give_stream() -> None:
@@ -37,7 +38,10 @@ def error_of(program: Path, options: dict) -> str | None:
         )
         records.seek(0)
         said = records.read().decode()
-    return said or None if done.returncode == 0 else said or f"status {done.returncode}"
+    if done.returncode == 0:
+        return said or None
+    assert (done.returncode, len(said.splitlines())) == (REFUSED, 1), (program.name, options, done.returncode, said)
+    return said
 
 
 def main() -> None:
@@ -55,6 +59,8 @@ def main() -> None:
     expected = programs - NO_APPLICATIONS
     assert checked == expected, f"no golden job has {sorted(expected - checked)}"
     assert "option more: unknown" in (error_of(apps / "iperf3-client", {"server": "10.0.0.2", "more": 1}) or "")
+    for program in sorted(expected):
+        assert error_of(apps / program, {"nonsense": 1}) is not None, program
     assert "whole seconds" in (error_of(apps / "iperf3-client", {"server": "10.0.0.2", "duration_ms": 1500}) or "")
     print(f"@T options ok {len(checked)} applications")
 

@@ -52,7 +52,9 @@ MINE = "usr/lib/sundial/python"
 LIBRARIES = "lib/x86_64-linux-gnu"
 LINKS = "usr/lib/sundial"
 LAUNCHER, ZYGOTE = "python-program", "python-zygote"
-ARCHIVE = "lib/python.cpio.lz4"
+ARCHIVES = "lib/python-{:02}.cpio.lz4"
+ARCHIVE_BYTES = 8 << 20
+"""Of the files in one of them, but for a single one that is larger: what unpacking takes beside the files."""
 
 # Of the standard library and of numpy: what a program that serves and calls does not import.
 LEFT_OUT = {
@@ -239,20 +241,30 @@ class _Build:
         """What lies over the image's initrd: the programs' names, and everything else compressed (runner/extras.h).
 
         `compiled`: those in C++."""
-        executables = ("bin/python3.11", f"{LINKS}/{cpp.PROGRAM}")
-        inside = Archive()
-        for path in sorted(self._tree.rglob("*")):
-            if path.is_file():
-                name = str(path.relative_to(self._tree))
-                inside.add_file(name, path.read_bytes(), 0o755 if name in executables else 0o644)
         outside = Archive(over_another=True)
         outside.add_file(f"{LINKS}/{LAUNCHER}", (GUEST_APPS / "python" / LAUNCHER).read_bytes(), 0o755)
         for name in [ZYGOTE, *_programs()]:
             outside.add_link(f"{LINKS}/{name}", LAUNCHER)
         for name in compiled:
             outside.add_link(f"{LINKS}/{name}", cpp.PROGRAM)
-        outside.add_file(ARCHIVE, lz4.compress(inside.to_bytes()))
+        for number, part in enumerate(self._parts()):
+            outside.add_file(ARCHIVES.format(number), lz4.compress(part.to_bytes()))
         return outside
+
+    def _parts(self) -> Iterator[Archive]:
+        """All files of the tree."""
+        executables = ("bin/python3.11", f"{LINKS}/{cpp.PROGRAM}")
+        part, size = Archive(), 0
+        for path in sorted(self._tree.rglob("*")):
+            if not path.is_file():
+                continue
+            name, data = str(path.relative_to(self._tree)), path.read_bytes()
+            if size > 0 and size + len(data) > ARCHIVE_BYTES:
+                yield part
+                part, size = Archive(), 0
+            part.add_file(name, data, 0o755 if name in executables else 0o644)
+            size += len(data)
+        yield part
 
 
 def _modules(folder: Path, outside: str) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of one program: the JSON object in argv[1].
 
-Anything wrong is reported on the record stream with the option's name and what is allowed, and ends the program: an
+Anything wrong is reported on the record stream with the option's name and what is allowed, and ends the program with status 2: an
 experiment must never run with other settings than were asked for.
 
     SPEC = {"server": Text(), "port": Integer(1, 65535, absent=18861), "container": Word("list", "tuple")}
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from sundial_guest.samples import fail
+from sundial_guest.samples import refuse
 
 
 class Kind(Protocol):
@@ -96,13 +96,13 @@ class Words:
 def parse(arguments: list[str]) -> dict[str, Any]:
     """The object in argv[1]; ends the program where it is none."""
     if len(arguments) != 2:
-        fail(f"usage: {arguments[0]} OPTIONS (one JSON object)")
+        refuse(f"usage: {arguments[0]} OPTIONS (one JSON object)")
     try:
         options = json.loads(arguments[1], object_pairs_hook=_object)
     except ValueError as error:
-        fail(f"options: {error}")
+        refuse(f"options: {error}")
     if not isinstance(options, dict):
-        fail("options: must be a JSON object")
+        refuse("options: must be a JSON object")
     return options
 
 
@@ -121,13 +121,13 @@ def read(options: Mapping[str, Any], spec: Mapping[str, Kind]) -> SimpleNamespac
         if value is None:
             value = kind.absent
             if value is REQUIRED:
-                fail(f"option {name}: must be {kind.allowed}")
+                refuse(f"option {name}: must be {kind.allowed}")
         elif not kind.takes(value):
-            fail(f"option {name}: must be {kind.allowed}")
+            refuse(f"option {name}: must be {kind.allowed}")
         chosen[name] = value
     for name in options:
         if name not in spec:
-            fail(f"option {name}: unknown; there are {', '.join(spec)}")
+            refuse(f"option {name}: unknown; there are {', '.join(spec)}")
     if "SUNDIAL_CHECK_OPTIONS" in os.environ:
         sys.exit(0)
     return SimpleNamespace(**chosen)

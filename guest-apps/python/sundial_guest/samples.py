@@ -7,6 +7,7 @@ Several processes share it, so each write holds whole lines and is short enough 
 import json
 import os
 import sys
+from array import array
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -14,6 +15,10 @@ FD = 3
 CHUNK = 32 * 1024
 """The virtio port takes no more in one write."""
 COLUMNS = ("call", "start", "end", "ok", "retransmits", "xid", "error")
+
+_KEPT = 3
+"""Numbers of a row: start, end, xid."""
+_NO_XID = -1
 
 Row = tuple[int, int, int | None, str | None]
 
@@ -42,26 +47,39 @@ def put(line: Mapping[str, object]) -> None:
     _write(_line(whole | dict(line)))
 
 
-def fail(message: str) -> NoReturn:
-    """Write an error line and end with status 1."""
+def fail(message: str, status: int = 1) -> NoReturn:
+    """Write an error line and end."""
     put({"type": "error", "message": message})
-    sys.exit(1)
+    sys.exit(status)
+
+
+def refuse(message: str) -> NoReturn:
+    """The same for options that the program does not take: status 2."""
+    fail(message, 2)
 
 
 class Batch:
-    """The calls of one batch. They are kept while it is measured and written afterwards."""
+    """The calls of one batch. They are kept while it is measured and written afterwards, a million in 24 MB."""
 
     def __init__(self) -> None:
-        self._rows: list[Row] = []
-        self.record = self._rows.append
-        """Keeps a row: (start, end, xid, error), error None for a call that was answered as expected."""
+        self._numbers = array("q")
+        self._errors: dict[int, str] = {}
+
+    def record(self, row: Row) -> None:
+        """Keep a row: (start, end, xid, error), error None for a call that was answered as expected."""
+        start, end, xid, error = row
+        if error is not None:
+            self._errors[len(self._numbers) // _KEPT] = error
+        self._numbers.extend((start, end, _NO_XID if xid is None else xid))
 
     def put(self, header: Mapping[str, object]) -> None:
         """Write the batch line from `header`, then all rows."""
         put({"type": "batch", **header, "columns": COLUMNS})
         chunk = b""
-        for call, (start, end, xid, error) in enumerate(self._rows):
-            row = _line((call, start, end, int(error is None), 0, xid, error))
+        numbers = iter(self._numbers)
+        for call, (start, end, xid) in enumerate(zip(numbers, numbers, numbers, strict=True)):
+            error = self._errors.get(call)
+            row = _line((call, start, end, int(error is None), 0, None if xid == _NO_XID else xid, error))
             if len(chunk) + len(row) > CHUNK:
                 _write(chunk)
                 chunk = b""

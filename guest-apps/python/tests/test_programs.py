@@ -42,14 +42,14 @@ def test_a_batch_is_what_the_harness_reads(programs: Programs) -> None:
 )
 def test_a_wrong_option_is_named(programs: Programs, given: str, message: str) -> None:
     status, toy = programs.run(given)
-    assert status == 1
+    assert status == 2
     assert toy.lines() == [{"type": "error", "step": 4, "app": "toy-client", "message": message}]
 
 
 def test_options_can_be_checked_alone(programs: Programs) -> None:
     programs.environment["SUNDIAL_CHECK_OPTIONS"] = "1"
     assert programs.run('{"do": "raise"}')[0] == 0
-    assert programs.run('{"do": "jump"}')[0] == 1
+    assert programs.run('{"do": "jump"}')[0] == 2
 
 
 def test_an_exception_is_an_error_line(programs: Programs) -> None:

@@ -110,6 +110,23 @@ def test_a_gap_is_found_and_ends_the_stream(tmp_path: Path) -> None:
     assert found.findings["expected"].to_list() == ["the stream's byte 3"]
 
 
+@pytest.mark.parametrize("reply", [False, True])
+def test_what_came_before_its_connection_is_in_no_stream(tmp_path: Path, reply: bool) -> None:
+    stream = Stream(Bed(tmp_path / "run"), 4000, PORT, {CLIENT: 1, SERVER: 2})
+    early = SERVER if reply else CLIENT
+    stream.write(early, b"early", [5])
+    stream.sent[early] = 0
+    stream.open()
+    stream.write(CLIENT, b"spoken", [6])
+    found, frames = read(stream.bed)
+    one = only(found)
+    assert {way: one.ways[way].data for way in (False, True)} == {False: b"spoken", True: b""}
+    rows = found.classes([Explained(one.number, way, 0, 6, 7) for way in (False, True)])["row"].to_list()
+    before = frames.filter(pl.col("tcp_length") == 5)["row"].to_list()
+    assert len(before) == 2
+    assert not set(before) & set(rows)
+
+
 def test_frames_have_a_class_where_all_their_bytes_are_explained(tmp_path: Path) -> None:
     found, frames = spoken(tmp_path, request=(2,))
     number = only(found).number

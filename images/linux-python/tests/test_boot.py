@@ -128,7 +128,7 @@ def test_clones_differ_by_their_seed_alone(with_toy: Path, state: Path, tmp_path
 
 def test_a_wrong_option_fails_its_step_and_no_other(with_toy: Path, state: Path, tmp_path: Path) -> None:
     guest = restored(tmp_path, with_toy, state, steps=[step(port=10), step(more=1), step()])
-    assert [line["status"] for line in guest.lines("step")] == [1, 1, 0]
+    assert [line["status"] for line in guest.lines("step")] == [2, 2, 0]
     assert [line["message"] for line in guest.lines("error")] == [
         "option port: must be an integer from 1 to 9",
         "option more: unknown; there are port, do",

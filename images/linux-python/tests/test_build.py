@@ -20,7 +20,9 @@ def inside(image: Path) -> dict[str, cpio.Entry]:
     _, end = cpio.read(data)
     end += -end % 512
     outside = {entry.path: entry for entry in cpio.read(data, end)[0]}
-    return {entry.path: entry for entry in cpio.read(lz4.decompress(outside[python.ARCHIVE].data))[0]}
+    parts = [outside[path].data for path in sorted(outside) if path.endswith(".cpio.lz4")]
+    assert [python.ARCHIVES.format(number) in outside for number in range(len(parts))] == [True] * len(parts)
+    return {entry.path: entry for part in parts for entry in cpio.read(lz4.decompress(part))[0]}
 
 
 @pytest.mark.slow

@@ -30,10 +30,11 @@ rm -f "$target"/usr/bin/tcpdump.* "$target/usr/bin/rpcinfo"
 for name in bridge ctstat genl ifstat lnstat nstat routel rtacct rtmon rtstat ss; do
     rm -f "$target/sbin/$name"
 done
-# A program that asks for a dynamic linker ends with status 127, for there is none.
+# A program that asks for a dynamic linker ends with status 127 where there is none.
 find "$target" -type f | while read -r file; do
-    if readelf -lW "$file" 2>/dev/null | grep -q INTERP; then
-        echo "post-build.sh: ${file#"$target/"} is not linked statically" >&2
+    linker=$(readelf -lW "$file" 2>/dev/null | sed -n 's/.*program interpreter: \(.*\)]$/\1/p')
+    if [ -n "$linker" ] && ! [ -e "$target$linker" ] && ! [ -L "$target$linker" ]; then
+        echo "post-build.sh: ${file#"$target/"} is not linked statically, and $linker is missing" >&2
         exit 1
     fi
 done

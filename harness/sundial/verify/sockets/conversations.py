@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import polars as pl
@@ -24,6 +25,7 @@ from sundial.verify.frames import end_name
 from sundial.verify.sockets import flows, tcp
 from sundial.verify.sockets.payloads import payloads
 from sundial.verify.sockets.protocol import IP_PROTOCOL
+from sundial.verify.sockets.stream import join
 from sundial.verify.workload import CLASSES
 
 End = tuple[str, int]
@@ -292,10 +294,12 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
     conns = tcp.connections(known)
     placed = tcp.positions(known, conns).with_columns(data=pl.col("tcp_length").cast(pl.Int64))
     files = [(run.path / name, name) for name in sorted(run.captures)]
-    sent = placed.filter(pl.col("view") == "sent", pl.col("data") > 0).sort("conn", "reply", "pos", "time_ns", "row")
+    # What came before its connection has no place in a stream; nothing explains it.
+    begun = placed.filter(pl.col("conn").is_not_null())
+    sent = begun.filter(pl.col("view") == "sent", pl.col("data") > 0).sort("conn", "reply", "pos", "time_ns", "row")
     streams, rows = _streams(sent, payloads(sent, files))
     damaged = set(damaged_rows(frames))
-    segments = _segments(placed, damaged)
+    segments = _segments(begun, damaged)
     fins = placed.filter(pl.col("view") == "sent", pl.col("tcp_flags") & tcp.FIN != 0)
     finished = {
         (conn, reply): at_ns
@@ -382,23 +386,20 @@ def _streams(sent: pl.DataFrame, pieces: Iterator[bytes]) -> tuple[dict[tuple[in
     """The bytes of each stream up to the first gap, by connection and direction."""
     streams: dict[tuple[int, bool], bytearray] = {}
     rows: list[Finding] = []
-    gaps: set[tuple[int, bool]] = set()
-    for (conn, reply, pos, row), piece in zip(
-        sent.select("conn", "reply", "pos", "row").iter_rows(), pieces, strict=True
-    ):
-        stream = streams.setdefault((conn, reply), bytearray())
-        name = "reply.bytes" if reply else "request.bytes"
-        if pos > len(stream):
-            if (conn, reply) not in gaps:
-                rows.append((None, name, f"the stream's byte {len(stream)}", f"byte {pos}", [row]))
-                gaps.add((conn, reply))
-            continue
-        before = stream[max(pos, 0) : pos + len(piece)]
-        if piece[: len(before)] != before:
-            place = next(place for place, (new, old) in enumerate(zip(piece, before, strict=False)) if new != old)
-            expected, seen = before[place], piece[place]
-            rows.append((None, name, f"0x{expected:02x} at {pos + place}, as sent before", f"0x{seen:02x}", [row]))
-        stream += piece[len(before) :]
+    segments = zip(sent.select("conn", "reply", "row", "pos").iter_rows(), pieces, strict=True)
+    for way, of_way in groupby(segments, key=lambda segment: segment[0][:2]):
+        stream = streams.setdefault(way, bytearray())
+        name = "reply.bytes" if way[1] else "request.bytes"
+        whole = True
+        for part in join((row, pos, piece) for (_, _, row, pos), piece in of_way):
+            if whole and part.gap is not None:
+                rows.append((None, name, f"the stream's byte {part.gap}", f"byte {part.pos}", [part.row]))
+            if part.changed is not None:
+                place, then, now = part.changed
+                rows.append((None, name, f"0x{then:02x} at {place}, as sent before", f"0x{now:02x}", [part.row]))
+            whole = whole and part.gap is None
+            if whole:
+                stream += part.new
     return streams, rows
 
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +40,44 @@ class Stream:
                 break
             out += data[max(0, here - pos) :][: count - len(out)] if here < pos + len(data) else b""
         return out
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What one segment brings to its stream."""
+
+    row: int
+    pos: int
+    """Of `new` in the stream."""
+    new: bytes
+    """Bytes that no segment before it had."""
+    gap: int | None = None
+    """The byte that no segment has, where the stream is not whole up to `pos`."""
+    changed: tuple[int, int, int] | None = None
+    """The first byte that had been sent before, and otherwise: place, then and now."""
+
+
+def join(segments: Iterable[tuple[int, int, bytes]]) -> Iterator[Joined]:
+    """One direction of a connection, segment after segment: row, position and bytes, by ascending positions.
+
+    Only what later segments may have again is held, so that a stream may be longer than memory.
+    """
+    end, tail = 0, b""
+    for row, pos, piece in segments:
+        at = max(pos, 0)
+        piece = piece[at - pos :]
+        if at > end:
+            yield Joined(row, at, piece, gap=end)
+            end, tail = at + len(piece), piece
+            continue
+        tail = tail[len(tail) - (end - at) :]
+        both = zip(tail, piece, strict=False)
+        other = (place for place, (then, now) in enumerate(both) if then != now)
+        place = None if tail.startswith(piece[: len(tail)]) else next(other)
+        changed = None if place is None else (at + place, tail[place], piece[place])
+        new = piece[len(tail) :]
+        yield Joined(row, end, new, changed=changed)
+        end, tail = end + len(new), tail + new
 
 
 def payloads(files: Sequence[tuple[Path, str]], frames: pl.DataFrame) -> dict[int, bytes]:

@@ -199,6 +199,7 @@ def _check_test(
         return
     flow, conn = control[0]
     taken.add(flow)
+    yield from _changed(test, "control connection", streams, conn, _CONTROL_MOST)
     said = read_control(cookie, *(_whole(streams, conn, reply) for reply in (False, True)))
     if isinstance(said, str):
         yield test.row("control connection", "a test of iperf 3.12", said, _rows(streams, conn))
@@ -219,6 +220,12 @@ def _check_test(
 
 def _whole(streams: Connections, conn: int, reply: bool) -> bytes:
     return streams.read(conn, reply, min(streams.length(conn, reply), _CONTROL_MOST))
+
+
+def _changed(test: _Test, what: str, streams: Connections, conn: int, count: int) -> Iterator[_Row]:
+    """What was sent again must be what it was."""
+    for row, (place, then, now) in streams.changed(conn, count):
+        yield test.row(f"{what} bytes", f"0x{then:02x} at {place}, as sent before", f"0x{now:02x}", [row])
 
 
 def _rows(streams: Connections, conn: int) -> list[int]:
@@ -254,6 +261,7 @@ def _check_stream(
     sender, receiver = end.get("sender") or {}, end.get("receiver") or {}
     if streams.read(conn, False, COOKIE) != cookie:
         yield test.row(where, "begins with the test's cookie", "another beginning", _rows(streams, conn)[:1])
+    yield from _changed(test, where, streams, conn, COOKIE)
     sent = streams.length(conn, False) - COOKIE
     arrived = streams.length(conn, False, "received") - COOKIE
     written, read = int(sender.get("bytes") or 0), int(receiver.get("bytes") or 0)

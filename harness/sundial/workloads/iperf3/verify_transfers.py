@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from sundial.verify.sockets import tcp
 from sundial.verify.sockets.payloads import payloads
 from sundial.verify.sockets.protocol import Bytes, Files
+from sundial.verify.sockets.stream import Joined, join
 from sundial.workloads.iperf3.verify_control import COOKIE
 
 DATAGRAM_HEAD = 12
@@ -54,11 +56,17 @@ class Connections:
         rows = self.segments.filter(
             pl.col("conn") == conn, pl.col("reply") == reply, pl.col("fresh") > 0, pl.col("pos") < count
         ).sort("pos", "row")
-        out = bytearray()
-        for pos, piece in zip(rows["pos"], payloads(rows, self.files), strict=True):
-            if pos <= len(out):
-                out[pos:] = piece if pos + len(piece) > len(out) else out[pos:]
-        return bytes(out[:count])
+        whole = takewhile(lambda part: part.gap is None, _joined(rows, self.files))
+        return b"".join(part.new for part in whole)[:count]
+
+    def changed(self, conn: int, count: int) -> Iterator[tuple[int, tuple[int, int, int]]]:
+        """Segments that sent any of the first `count` bytes of a direction again, and otherwise: row, and what
+        `Joined.changed` has."""
+        rows = self.segments.filter(pl.col("conn") == conn, pl.col("pos") < count)
+        for part in rows.partition_by("reply"):
+            for each in _joined(part.sort("pos", "time_ns", "row"), self.files):
+                if each.changed is not None and each.changed[0] < count:
+                    yield each.row, each.changed
 
 
 def check_blocks(connections: Connections, conn: int, size: int) -> Iterator[tuple[int, int]]:
@@ -82,21 +90,26 @@ def check_blocks(connections: Connections, conn: int, size: int) -> Iterator[tup
             yield row, wrong
 
 
+def _joined(rows: pl.DataFrame, files: Files) -> Iterator[Joined]:
+    return join(zip(rows["row"], rows["pos"], payloads(rows, files), strict=True))
+
+
 def _stream(rows: pl.DataFrame, files: Files) -> Iterator[tuple[int, bytes]]:
     """A stream from the cookie's end on: position and bytes, none twice."""
-    here = COOKIE
-    for pos, piece in zip(rows["pos"], payloads(rows, files), strict=True):
-        if pos + len(piece) > here:
-            yield max(pos, here), piece[max(0, here - pos) :]
-            here = pos + len(piece)
+    for part in _joined(rows, files):
+        known = max(0, COOKIE - part.pos)
+        if known < len(part.new):
+            yield part.pos + known, part.new[known:]
 
 
 def _begins(stream: Iterator[tuple[int, bytes]]) -> list[int]:
     """Where the first bytes of a stream come again."""
     found: list[int] = []
-    held, mark = b"", b""
+    held, mark, here = b"", b"", COOKIE
     for pos, piece in stream:
-        at, held = pos - len(held), held + piece
+        # Not over a gap.
+        held = held if pos == here else b""
+        at, held, here = pos - len(held), held + piece, pos + len(piece)
         if len(held) < _TELLS:
             continue
         mark = mark or held[:_TELLS]

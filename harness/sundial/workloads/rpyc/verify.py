@@ -292,7 +292,8 @@ def _check_batches(conversation: Conversation, replay: Replay, plan: Planned) ->
         close, opened = lines[-1].begin, next((each.begin for each in lines if each.call is not None), 0)
         first = sum(opened < each.end <= close for each in way.segments(0, close))
         again = sum(opened < each.end <= close for each in way.sent) - first
-        said = sum(int(line.get("tcp_retransmits") or 0) for line in plan.lines)
+        counts: list[Any] = [line.get("tcp_retransmits") for line in plan.lines]
+        said = None if None in counts else sum(counts)
         if said != again:
             yield None, f"nodes/{plan.machine} tcp_retransmits", str(again), str(said), []
 

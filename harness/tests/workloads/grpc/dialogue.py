@@ -81,7 +81,7 @@ class Dialogue:
     """Call whose reply is not said: the server has ended."""
     die_call: int | None = None
     """What the server's job says."""
-    retransmits: int = 0
+    retransmits: int | None = 0
     switches: int = CALLS
     """Of the first batch."""
     server_port: int = PORT

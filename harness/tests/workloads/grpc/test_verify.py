@@ -245,6 +245,10 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
         lambda said: setattr(said, "server_port", 50052),
         [("nodes/client batch 0 server_port", "50051", "50052")],
     ),
+    "a batch that does not say what was sent again": (
+        lambda said: setattr(said, "retransmits", None),
+        [("nodes/client batch 0 tcp_retransmits", "0, as captured", "None")],
+    ),
     "no context switches of a client": (
         lambda said: setattr(said, "switches", 4),
         [("nodes/client batch 0 context_switches", "5 or more", "4")],

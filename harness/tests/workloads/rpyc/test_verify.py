@@ -237,6 +237,10 @@ def counted_retransmits(spoken: Spoken) -> None:
     spoken.of("void")[0]["tcp_retransmits"] = 1
 
 
+def retransmits_left_out(spoken: Spoken) -> None:
+    del spoken.of("void")[0]["tcp_retransmits"]
+
+
 def another_container(spoken: Spoken) -> None:
     spoken.of("distance")[0]["container"] = "tuple"
 
@@ -273,6 +277,7 @@ def counters_of_nobody(spoken: Spoken) -> None:
         (another_xid, "sample.xid"),
         (another_count, "nodes/client batch 0 exchanges"),
         (counted_retransmits, "nodes/client tcp_retransmits"),
+        (retransmits_left_out, "nodes/client tcp_retransmits"),
         (another_container, "nodes/client batch 11 container"),
         (another_counter, f"nodes/server port {PORT} counters void"),
         (no_switches, "nodes/client batch 0 context_switches"),
