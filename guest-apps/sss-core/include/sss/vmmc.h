@@ -115,7 +115,7 @@ static inline uint64_t vmmc_pending(const volatile uint64_t *du)
 {
     return du[VMMC_DU_PENDING];
 }
-/* Of all imports that have had this page: what counts is the difference. */
+/* Transfers of this import that were not sent. */
 static inline uint64_t vmmc_errors(const volatile uint64_t *du)
 {
     return du[VMMC_DU_ERRORS];

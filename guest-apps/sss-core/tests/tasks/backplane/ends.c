@@ -37,6 +37,7 @@ static void gone_client(void)
     gone = 0;
     while ((handle = import("ending", &du)) < 0)
         sss_wait_word(&gone, 0, 1000000);
+    tell("errors", (long)vmmc_errors(du)); /* the page is that of the import before */
     out = bind(1, handle, VMMC_NOTIFY);
     out[0] = 1; /* of which it ends */
     sss_wait_word(&gone, 0, SSS_FOREVER);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What arrives, how, and what it costs. */
-
 #include "cases.h"
 
 /* ---- store: words by automatic update, there and back ---- */
