@@ -74,8 +74,9 @@ int vmmc_pair_connect(struct vmmc_pair *pair, uint16_t node, const struct vmmc_p
 static inline void vmmc_pair_probe(const struct vmmc_pair *pair)
 {
     volatile uint64_t *welcome = (volatile uint64_t *)pair->out;
+    uint64_t said = *welcome;
 
-    *welcome = *welcome;
+    *welcome = said;
 }
 /* Whether `error` of a pair says that memory or the adapter have no place for it. */
 static inline bool vmmc_pair_lacks_place(int error)
