@@ -9,6 +9,8 @@
 /* How long a client that has come may keep others from coming, and how often it is looked after. */
 #define HELLO_NS      UINT64_C(5000000000)
 #define HELLO_TURN_NS UINT64_C(100000)
+/* A store and its refusal take less. */
+#define PROBE_NS UINT64_C(100000)
 enum { PART_TURNS = 20 /* of polling, until it is looked whether a client has come */ };
 
 static struct shrimp_options options_of(const struct shrimp_options *options)
@@ -169,6 +171,7 @@ static int offer_next(struct shrimp_service *service)
     if (!peer)
         return error;
     setup.notified = &service->notified;
+    setup.wanted = &service->wanted;
     setup.timeout_ns = HELLO_NS;
     if (interface->scratch)
         peer->server.scratch = malloc(interface->scratch);
@@ -205,6 +208,7 @@ static bool accept_next(struct shrimp_service *service)
         admit(service, peer);
     } else {
         service->refused++;
+        service->lacking |= vmmc_pair_lacks_place(result);
         free_peer(peer);
     }
     if (service->count < SHRIMP_PEERS)
@@ -233,6 +237,19 @@ static bool dismiss_ended(struct shrimp_service *service)
     if (!service->free && service->count < SHRIMP_PEERS)
         offer_next(service);
     return service->count != before;
+}
+
+/* Somebody has found no place: clients whose nodes have crashed have one -> whether that is being
+ * found out. */
+static bool probe(struct shrimp_service *service)
+{
+    bool wanted = service->lacking || (!service->free && service->wanted != service->wanted_seen);
+
+    service->lacking = false;
+    service->wanted_seen = service->wanted;
+    for (unsigned i = 0; wanted && i < service->count; i++)
+        vmmc_pair_probe(&service->peers[i]->pair);
+    return wanted;
 }
 
 /* Looks at the clients `turns` times, until one has called; that call is served at once -> who that
@@ -285,6 +302,8 @@ static void sleep_for(struct shrimp_service *service, uint64_t timeout_ns)
         timeout_ns = HELLO_TURN_NS; /* a client that has come, and will say hello */
     else if (service->free)
         words[count++] = (struct sss_wait){&service->free->pair.imported, 0, 0};
+    else
+        words[count++] = (struct sss_wait){&service->wanted, service->wanted_seen, 0};
     for (unsigned i = 0; i < service->count; i++)
         words[count++] = (struct sss_wait){&service->peers[i]->pair.imported, 1, 0};
     sss_wait(words, count, timeout_ns);
@@ -308,7 +327,9 @@ bool shrimp_turn(struct shrimp_service *service, uint64_t timeout_ns)
             begun_ns = sss_now_ns();
         if (timeout_ns != SSS_FOREVER && sss_now_ns() - begun_ns >= timeout_ns)
             return false;
-        if (service->polling)
+        if (probe(service))
+            sleep_for(service, PROBE_NS);
+        else if (service->polling)
             sss_yield();
         else
             sleep_for(service, timeout_ns);

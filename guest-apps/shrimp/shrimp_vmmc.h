@@ -57,7 +57,10 @@ struct shrimp_service {
     struct shrimp_options options;
     volatile uint32_t notified;
     uint32_t seen;
-    uint64_t calls, polls;            /* polls: turns that found nothing */
+    volatile uint32_t wanted; /* grows while there is no place for a client that has come */
+    uint32_t wanted_seen;
+    bool lacking;          /* a client has come for whom memory or the adapter had no place */
+    uint64_t calls, polls; /* polls: turns that found nothing */
     uint64_t bound, refused, unbound; /* clients */
 };
 

@@ -374,6 +374,8 @@ static void store_to_import(struct vmmc *v, uint64_t now_ns, uint64_t offset, ui
     if (size == sizeof value && (within == VMMC_START_AT || within == VMMC_START_NOTIFY_AT))
         start_transfer(v, now_ns, (unsigned)((offset - VMMC_DU) / VMMC_PAGE), value,
                        within == VMMC_START_NOTIFY_AT);
+    else if (size == sizeof value && within == VMMC_ERRORS_AT)
+        memcpy(v->seen + offset, &value, size);
 }
 
 // ---- Events -----------------------------------------------------------------------------------

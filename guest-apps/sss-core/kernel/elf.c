@@ -76,8 +76,8 @@ static void fill(struct task *task, uint64_t address, const char *bytes, uint64_
     }
 }
 
-static const char *load_segment(struct task *task, const struct elf_segment *segment,
-                                const char *file)
+static int load_segment(struct task *task, const struct elf_segment *segment, const char *file,
+                        const char **why)
 {
     uint64_t begin = segment->address & ~(PAGE - 1);
     uint64_t end = (segment->address + segment->memory_bytes + PAGE - 1) & ~(PAGE - 1);
@@ -89,12 +89,16 @@ static const char *load_segment(struct task *task, const struct elf_segment *seg
     if (segment->flags & SEGMENT_EXECUTE)
         protection |= SSS_EXECUTE;
     error = space_map(task, begin, end - begin, protection);
-    if (error == -SSS_EEXIST)
-        return "two segments share a page";
-    if (error != 0)
-        return "no memory is left for it";
+    if (error == -SSS_EEXIST) {
+        *why = "two segments share a page";
+        return -SSS_EINVAL;
+    }
+    if (error != 0) {
+        *why = "no memory is left for it";
+        return error;
+    }
     fill(task, segment->address, file + segment->offset, segment->file_bytes);
-    return NULL;
+    return 0;
 }
 
 static bool executable_at(const struct elf_segment *segments, unsigned count, uint64_t address)
@@ -106,28 +110,31 @@ static bool executable_at(const struct elf_segment *segments, unsigned count, ui
     return false;
 }
 
-uint64_t elf_load(struct task *task, const void *file, size_t length, const char **why)
+int elf_load(struct task *task, const void *file, size_t length, uint64_t *entry, const char **why)
 {
     struct elf_header header;
     const struct elf_segment *segments;
+    int error;
 
     *why = check_header(file, length);
     if (*why != NULL)
-        return 0;
+        return -SSS_EINVAL;
     memcpy(&header, file, sizeof(header));
     segments = (const struct elf_segment *)((const char *)file + header.segments);
     for (unsigned i = 0; i < header.segment_count; i++) {
         if (segments[i].type != SEGMENT_LOAD || segments[i].memory_bytes == 0)
             continue;
         *why = check_segment(&segments[i], length);
-        if (*why == NULL)
-            *why = load_segment(task, &segments[i], file);
         if (*why != NULL)
-            return 0;
+            return -SSS_EINVAL;
+        error = load_segment(task, &segments[i], file, why);
+        if (error != 0)
+            return error;
     }
     if (!executable_at(segments, header.segment_count, header.entry)) {
         *why = "its entry is not in an executable segment";
-        return 0;
+        return -SSS_EINVAL;
     }
-    return header.entry;
+    *entry = header.entry;
+    return 0;
 }

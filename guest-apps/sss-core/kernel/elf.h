@@ -8,5 +8,6 @@
 
 struct task;
 
-/* Maps the segments -> the entry point, or 0 with *why. */
-uint64_t elf_load(struct task *task, const void *file, size_t length, const char **why);
+/* Maps the segments -> 0 with *entry, or a negative error with *why: -SSS_ENOMEM, or -SSS_EINVAL if
+ * the file is no such executable. */
+int elf_load(struct task *task, const void *file, size_t length, uint64_t *entry, const char **why);

@@ -108,16 +108,17 @@ static int load(struct task *task, const char *options)
 {
     size_t length;
     const void *file = initrd_find(task->name, &length);
-    const char *why = "no memory is left for it";
     uint64_t entry, argv;
     struct thread *thread;
+    const char *why;
+    int error;
 
     if (file == NULL)
         return -SSS_ENOENT;
-    entry = elf_load(task, file, length, &why);
-    if (entry == 0) {
+    error = elf_load(task, file, length, &entry, &why);
+    if (error != 0) {
         kprintf("task %s cannot start: %s\n", task->name, why);
-        return -SSS_EINVAL;
+        return error;
     }
     if (space_map(task, SSS_STACK_TOP - SSS_STACK_BYTES, SSS_STACK_BYTES, SSS_READ | SSS_WRITE) !=
         0)

@@ -19,7 +19,8 @@ enum {
     MESSAGE_AT = 0x100,
     EXPORTS_AT = 0x1000, /* entries of 256 bytes: generation 32, pages 32; list */
     DELIBERATE_AT = 0x10000,
-    PENDING_AT = 64, /* in a deliberate page */
+    PENDING_AT = 64, /* in a deliberate page; a store sets the errors */
+    ERRORS_AT = 72,
     AUTOMATIC_AT = 0x100000,
     BINDINGS_AT = 0x500000, /* entries of 16 bytes: target; page 32 */
     IMPORTS_AT = 0x504000,  /* entries of a page: target; 0 32, pages 32 */
@@ -128,6 +129,11 @@ void vmmc_hide_binding(unsigned page)
     *word(BINDINGS_AT + page * BINDING_BYTES) = 0;
 }
 
+static volatile uint64_t *deliberate_word(unsigned import, unsigned at)
+{
+    return word(DELIBERATE_AT + import * (unsigned)PAGE + at);
+}
+
 static unsigned import_at(unsigned import)
 {
     return IMPORTS_AT + import * (unsigned)PAGE;
@@ -135,6 +141,7 @@ static unsigned import_at(unsigned import)
 
 void vmmc_show_import(unsigned import, const struct vmmc_target *to, uint32_t pages)
 {
+    *deliberate_word(import, ERRORS_AT) = 0;
     show_target(import_at(import), to, 0, (uint64_t)pages << 32);
 }
 
@@ -161,7 +168,7 @@ void vmmc_hide_source(unsigned import, unsigned slot)
 
 uint64_t vmmc_transfers_pending(unsigned import)
 {
-    return *word(DELIBERATE_AT + import * (unsigned)PAGE + PENDING_AT);
+    return *deliberate_word(import, PENDING_AT);
 }
 
 void vmmc_flush(void)

@@ -21,7 +21,7 @@ struct export
     uint16_t importer;  /* of one that is single; 0: it is free */
     uint64_t importers; /* bit n - 1: node n has imported it, and learns of its end */
     uint64_t key, allow;
-    uint64_t notified, imported; /* words of the task */
+    uint64_t notified, imported, wanted; /* words of the task */
 };
 
 /* A name stays until its place is used again: who asks for it learns that the export is gone. */
@@ -70,7 +70,8 @@ static int check(struct task *task, const struct vmmc_export_setup *setup)
         setup->name[0] == '\0')
         return -SSS_EINVAL;
     if (!vmmc_word_valid(task, (uint64_t)setup->notified) ||
-        !vmmc_word_valid(task, (uint64_t)setup->imported))
+        !vmmc_word_valid(task, (uint64_t)setup->imported) ||
+        !vmmc_word_valid(task, (uint64_t)setup->wanted))
         return -SSS_EFAULT;
     return 0;
 }
@@ -98,6 +99,7 @@ static int open(unsigned id, struct task *task, const struct vmmc_export_setup *
     export->allow = setup->allow;
     export->notified = (uint64_t)setup->notified;
     export->imported = (uint64_t)setup->imported;
+    export->wanted = (uint64_t)setup->wanted;
     exports->at[id] = export;
     vmmc_show_export(id, generation, export->pages.count, export->pages.list);
     return (int)id;
@@ -190,21 +192,25 @@ static unsigned judge(const struct export *export, uint16_t from, uint64_t key)
     return export->single && export->importer != 0 ? VMMC_FULL : 0;
 }
 
-/* -> 0 with the export's id, or why not: what is there says more than what was there once. */
-static unsigned find(uint16_t from, const struct vmmc_message *asked, uint32_t *id)
+/* -> 0 with the export's id, or why not and which of that name says so: what is there says more
+ * than what was there once. */
+static unsigned find(uint16_t from, const struct vmmc_message *asked, uint32_t *found)
 {
     unsigned why = VMMC_NO_NAME;
 
-    for (*id = 0; *id < used; ++*id) {
+    for (uint32_t id = 0; id < used; id++) {
         unsigned refusal;
 
-        if (!is_named(*id, asked->name))
+        if (!is_named(id, asked->name))
             continue;
-        refusal = judge(exports->at[*id], from, asked->key);
-        if (refusal == 0)
-            return 0;
-        if (why == VMMC_NO_NAME || why == VMMC_GONE || (refusal != VMMC_GONE && refusal > why))
+        refusal = judge(exports->at[id], from, asked->key);
+        if (refusal == 0 || why == VMMC_NO_NAME || why == VMMC_GONE ||
+            (refusal != VMMC_GONE && refusal > why)) {
             why = refusal;
+            *found = id;
+        }
+        if (refusal == 0)
+            break;
     }
     return why;
 }
@@ -212,23 +218,24 @@ static unsigned find(uint16_t from, const struct vmmc_message *asked, uint32_t *
 void vmmc_export_asked(uint16_t from, const struct vmmc_message *asked)
 {
     struct vmmc_message answer = {.type = MESSAGE_ANSWER, .request = asked->request};
-    uint32_t id;
+    struct export *export;
+    uint32_t id = 0;
 
     answer.status = find(from, asked, &id);
+    export = exports->at[id];
     if (answer.status == 0) {
-        struct export *export = exports->at[id];
-
         answer.export_id = id;
         answer.generation = export->generation;
         answer.pages = (uint16_t) export->pages.count;
         answer.use = export->use;
         export->importers |= bit(from);
         export->importer = from;
-        vmmc_send_message(from, &answer);
-        vmmc_word_change(export->task, export->imported, VMMC_WORD_COUNT);
-        return;
     }
     vmmc_send_message(from, &answer);
+    if (answer.status == 0)
+        vmmc_word_change(export->task, export->imported, VMMC_WORD_COUNT);
+    else if (answer.status == VMMC_FULL)
+        vmmc_word_change(export->task, export->wanted, VMMC_WORD_COUNT);
 }
 
 static struct export *live(uint32_t id, uint32_t of_generation)

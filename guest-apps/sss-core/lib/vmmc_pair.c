@@ -70,6 +70,7 @@ static int export_buffer(struct vmmc_pair *pair, const char *name, uint64_t key,
         .allow = allow,
         .notified = pair->setup.notified ? pair->setup.notified : &pair->notified,
         .imported = &pair->imported,
+        .wanted = pair->setup.wanted,
     };
 
     if (pair->setup.pages == 0 || pair->setup.pages > VMMC_PAIR_PAGES)

@@ -246,6 +246,14 @@ static bool accept_clients(struct svcvrpc *server)
     return any;
 }
 
+/* Clients whose nodes have crashed tell nobody: their lines end when a store to them is refused. */
+static void probe_lines(struct svcvrpc *server)
+{
+    for (struct vrpc_line *line = server->lines; line != NULL; line = line->next)
+        if (line->carrier->probe != NULL)
+            line->carrier->probe(line);
+}
+
 static void sweep(struct svcvrpc *server)
 {
     for (struct vrpc_line *line = server->lines, *next; line != NULL; line = next) {
@@ -253,6 +261,9 @@ static void sweep(struct svcvrpc *server)
         if (line->carrier->is_gone(line))
             end_line(server, line);
     }
+    for (unsigned i = 0; i < server->offer_count; i++)
+        if (vrpc_vmmc_was_full(server->offers[i]))
+            probe_lines(server);
 }
 
 /* ---- waiting ---- */
@@ -295,7 +306,9 @@ static bool_t offer(SVCXPRT *transport, rpcprog_t program, rpcvers_t version)
         return FALSE;
     server->offers[server->offer_count] = vrpc_vmmc_offer(program, version, &server->options,
                                                           &server->notified);
-    if (server->offers[server->offer_count] == NULL)
+    if (server->offers[server->offer_count] == NULL ||
+        (server->options.wait == VRPC_NOTIFY &&
+         !svc_add_word(vrpc_vmmc_wanted(server->offers[server->offer_count]), notified, server)))
         return FALSE;
     server->offer_count++;
     return TRUE;

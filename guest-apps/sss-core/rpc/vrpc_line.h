@@ -29,6 +29,9 @@ struct vrpc_carrier {
     /* Words whose change may bring more, as they are now. */
     unsigned (*words)(struct vrpc_line *line, struct sss_wait words[VRPC_WORDS]);
     bool (*is_gone)(struct vrpc_line *line);
+    /* Of a server's line: finds out whether its client is there, which is_gone says later. NULL: it
+     * is known without. */
+    void (*probe)(struct vrpc_line *line);
     void (*close)(struct vrpc_line *line); /* and frees it */
 };
 

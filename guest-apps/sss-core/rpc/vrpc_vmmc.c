@@ -24,6 +24,9 @@ struct vrpc_offer {
     struct vmmc_pair_setup setup;
     uint32_t deliberate_above;
     struct pair_line *free; /* NULL: memory was short */
+    volatile uint32_t wanted;
+    uint32_t wanted_seen;
+    bool lacking; /* a client has come for whom memory or the adapter had no place */
 };
 
 static struct pair_line *of(struct vrpc_line *line)
@@ -80,6 +83,11 @@ static bool is_gone(struct vrpc_line *line)
     return vmmc_pair_ended(&of(line)->pair);
 }
 
+static void probe(struct vrpc_line *line)
+{
+    vmmc_pair_probe(&of(line)->pair);
+}
+
 static void close_line(struct vrpc_line *line)
 {
     struct pair_line *own = of(line);
@@ -96,6 +104,7 @@ static void open_line(struct pair_line *own, uint32_t deliberate_above)
                                                 .deliberate = deliberate,
                                                 .words = words,
                                                 .is_gone = is_gone,
+                                                .probe = probe,
                                                 .close = close_line};
 
     vrpc_line_open(&own->line, &carrier, (uint8_t *)(uintptr_t)own->pair.in,
@@ -162,6 +171,7 @@ struct vrpc_offer *vrpc_vmmc_offer(rpcprog_t program, rpcvers_t version,
         return NULL;
     offer->setup = setup_of(program, version, options->wait, VRPC_CONNECT_NS);
     offer->setup.notified = notified;
+    offer->setup.wanted = &offer->wanted;
     offer->deliberate_above = options->deliberate_above;
     offer_next(offer);
     if (offer->free != NULL)
@@ -184,9 +194,24 @@ struct vrpc_line *vrpc_vmmc_accept(struct vrpc_offer *offer)
         return NULL;
     offer_next(offer);
     if (heard < 0) { /* the pair is closed */
+        offer->lacking |= vmmc_pair_lacks_place(heard);
         free(own);
         return NULL;
     }
     open_line(own, offer->deliberate_above);
     return &own->line;
+}
+
+bool vrpc_vmmc_was_full(struct vrpc_offer *offer)
+{
+    bool was = offer->lacking || (offer->free == NULL && offer->wanted != offer->wanted_seen);
+
+    offer->lacking = false;
+    offer->wanted_seen = offer->wanted;
+    return was;
+}
+
+const volatile uint32_t *vrpc_vmmc_wanted(const struct vrpc_offer *offer)
+{
+    return &offer->wanted;
 }

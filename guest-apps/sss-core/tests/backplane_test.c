@@ -36,7 +36,7 @@ static struct thread thread;
 static void (*ended)(struct task *task);
 static long pages_in_use, pinned, table_writes;
 static struct {
-    uint32_t notified, imported, gone;
+    uint32_t notified, imported, wanted, gone;
 } words;
 static struct vmmc_message sent;
 static unsigned sent_count;
@@ -356,7 +356,8 @@ static long export(unsigned number, unsigned flags)
                                       .key = KEY,
                                       .allow = UINT64_MAX,
                                       .notified = &words.notified,
-                                      .imported = &words.imported};
+                                      .imported = &words.imported,
+                                      .wanted = &words.wanted};
     const uint64_t arguments[6] = {(uint64_t)&setup};
 
     snprintf(setup.name, VMMC_NAME, "export.%u", number);
@@ -456,6 +457,30 @@ static void junk(unsigned count)
     CHECK(thread.state == THREAD_ASLEEP);
     CHECK(table_writes == writes && word_changes == changes && words.gone == 0);
     ended(&task);
+}
+
+/* ---- wanted: who exports learns that what is taken is asked for ---- */
+static uint32_t status_of_asking(uint64_t key)
+{
+    struct vmmc_message message = {.type = MESSAGE_IMPORT, .key = key};
+
+    name_it(&message, 0);
+    say(&message);
+    CHECK(sent.type == MESSAGE_ANSWER);
+    return sent.status;
+}
+
+static void wanted(void)
+{
+    words.wanted = 0;
+    CHECK(export(0, VMMC_SINGLE) == 0);
+    CHECK(status_of_asking(KEY) == 0 && words.wanted == 0);
+    CHECK(status_of_asking(KEY) == VMMC_FULL && words.wanted == 1);
+    CHECK(status_of_asking(KEY + 1) == VMMC_NO_KEY && words.wanted == 1);
+    CHECK(export(0, VMMC_SINGLE) == 1);
+    CHECK(status_of_asking(KEY) == 0 && words.wanted == 1);
+    ended(&task);
+    CHECK(status_of_asking(KEY) == VMMC_GONE && words.wanted == 1);
 }
 
 /* ---- sense: small numbers, so that much of it fits; who has a single export is known ---- */
@@ -564,6 +589,8 @@ int main(int argc, char **argv)
     vmmc_init();
     vmmc_begin();
     junk(count);
+    nothing_is_left();
+    wanted();
     nothing_is_left();
     thread.state = THREAD_RUNNING;
     sense(count);

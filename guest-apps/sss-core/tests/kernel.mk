@@ -24,6 +24,9 @@ $(CHECK)/core: $(CHECK)/core.plain kernel/symbols.awk
 	$(CC) -c -o $(CHECK)/symbols.o $(CHECK)/symbols.S
 	$(LINK_KERNEL) $(CHECK)/core.o $(CHECK)/symbols.o
 
+# One program of several sources.
+$(CHECK)/bin/backplane: $(patsubst %.c,$(OUT)/tasks/%.o,$(wildcard tests/tasks/backplane/*.c))
+
 $(CHECK)/bin/%: $(OUT)/tasks/tests/tasks/%.o $(OUT)/tasks/lib/crt0.o $(SHRIMP_LIBRARY) $(LIBRARY) lib/task.ld
 	@mkdir -p $(@D)
 	$(LINK_TASK)

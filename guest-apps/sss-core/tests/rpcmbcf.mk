@@ -4,7 +4,7 @@
 
 RPCMBCF_CHECK = $(OUT)/check/rpcmbcf
 RPCMBCF_MODES = exactly_once at_most_once small_cache at_least_once
-RPCMBCF_SOURCES = tests/rpcmbcf_rig.c $(wildcard linux/*.c) lib/mbcf_calls.c \
+RPCMBCF_SOURCES = tests/rpcmbcf_rig.c tests/echo_rig.c $(wildcard linux/*.c) lib/mbcf_calls.c \
 	tasks/linux/no_sockets.c tasks/linux/no_backplane.c ../common/clock.c ../common/pattern.c ../common/mix.c $(wildcard mbcf/*.c rpc/*.c)
 
 check: check-rpcmbcf check-rpc-circles

@@ -178,14 +178,14 @@ static void test_a_client_of_type_3_can_harm_the_server_and_one_of_3a_cannot(voi
     struct clntmb_options options = {.type = MBCF3A};
     CLIENT *client = rig_client(&options);
 
-    EXPECT(write_there(client, (uintptr_t)&rig.precious) == MB_FAULT);
-    EXPECT(rig.precious == 7);
+    EXPECT(write_there(client, (uintptr_t)&rig_precious) == MB_FAULT);
+    EXPECT(rig_precious == 7);
     EXPECT(rig_echo(client, 1, 100) == RPC_SUCCESS);
     rig_end_client(client);
     options.type = MBCF3;
     client = rig_client(&options);
-    EXPECT(write_there(client, (uintptr_t)&rig.precious) == MB_OK);
-    EXPECT(rig.precious == 666);
+    EXPECT(write_there(client, (uintptr_t)&rig_precious) == MB_OK);
+    EXPECT(rig_precious == 666);
     rig_end_client(client);
 }
 
@@ -229,7 +229,7 @@ static void test_start(void)
     const struct svcmb_options options = {
         .types = 1 << MBCF1 | 1 << MBCF2 | 1 << MBCF12 | 1 << MBCF3 | 1 << MBCF3A, .clients = 4};
 
-    rig.precious = 7;
+    rig_precious = 7;
     rig_start(&options);
 }
 

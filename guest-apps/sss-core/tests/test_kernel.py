@@ -183,6 +183,7 @@ def test_a_panic_prints_registers_and_names_and_ends_the_machine(built: Path, ho
     assert how == "no-such-task" or re.search(r"^rip ffffffff801", report, re.MULTILINE)
 
 
+NO_MEMORY, NOT_ALLOWED = -12, -22
 BAD_PROGRAMS = {
     "text": (b"hello\n", "it is not an ELF64 file"),
     "other-cpu": (
@@ -213,7 +214,10 @@ def test_a_bad_program_is_refused_with_its_reason(built: Path, tmp_path: Path, n
     program, reason = BAD_PROGRAMS[name]
     archive = tmp_path / "archive"
     archive.write_bytes(machine.newc({name: program}))
-    assert f"task {name} cannot start: {reason}\n" in machine.boot(built, name, archive=archive)
+    console = machine.boot(built, name, archive=archive)
+    error = NO_MEMORY if name == "large" else NOT_ALLOWED
+    assert f"task {name} cannot start: {reason}\n" in console
+    assert f"PANIC: cannot start {name}: {error}\n" in console
 
 
 @pytest.mark.parametrize("cut", [0, 50, 111, 120])

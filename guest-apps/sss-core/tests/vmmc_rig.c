@@ -51,6 +51,7 @@ struct binding {
     uint32_t pages;
     struct imported *import;
     volatile uint32_t *notified; /* NULL: stores need not be caught */
+    bool refused;                /* the exporter's node has crashed */
 };
 
 static struct exported exports[OBJECTS];
@@ -155,6 +156,8 @@ static void on_step(int number, siginfo_t *info, void *context)
         transfer(import, (unsigned)((uintptr_t)caught % VMMC_PAGE / 8));
     if (binding)
         count(binding->notified);
+    if (binding && binding->refused && binding->import->gone)
+        __atomic_store_n(binding->import->gone, 1, __ATOMIC_RELEASE);
     mprotect(page_of(caught), VMMC_PAGE, PROT_READ);
     at->uc_mcontext.gregs[REG_EFL] &= ~(long long)TRAP_FLAG;
 }
@@ -277,10 +280,12 @@ static void cut_off(const struct binding *binding)
     memcpy(copy, binding->at, bytes);
     must(lay(binding->at, bytes, PROT_READ | PROT_WRITE), "cutting off");
     memcpy(binding->at, copy, bytes);
+    if (binding->refused)
+        mprotect(binding->at, bytes, PROT_READ);
     free(copy);
 }
 
-static void remove_export(struct exported *export)
+static void remove_export(struct exported *export, bool tell)
 {
     for (unsigned i = 0; i < OBJECTS; i++) {
         struct imported *import = &imports[i];
@@ -290,10 +295,11 @@ static void remove_export(struct exported *export)
         for (unsigned j = 0; j < BINDINGS; j++)
             if (bindings[j].at && bindings[j].import == import) {
                 bindings[j].notified = NULL;
+                bindings[j].refused = !tell;
                 cut_off(&bindings[j]);
             }
         import->from = NULL;
-        if (import->gone)
+        if (import->gone && tell)
             __atomic_store_n(import->gone, 1, __ATOMIC_RELEASE);
     }
     export->used = false;
@@ -305,7 +311,7 @@ int vmmc_unexport(int id)
 
     pthread_mutex_lock(&lock);
     if (id >= 0 && id < OBJECTS && exports[id].used && is_callers(exports[id].owner)) {
-        remove_export(&exports[id]);
+        remove_export(&exports[id], true);
         result = 0;
     }
     pthread_mutex_unlock(&lock);
@@ -343,6 +349,8 @@ static int add_import(struct vmmc_import_setup *setup)
     int error = find_export(setup, &export);
     void *du;
 
+    if (error == -(VMMC_REFUSED + VMMC_FULL))
+        count(export->setup.wanted);
     if (error)
         return error;
     for (int i = 0; i < OBJECTS; i++) {
@@ -372,14 +380,14 @@ int vmmc_import(struct vmmc_import_setup *setup)
     return handle;
 }
 
-static void remove_import(struct imported *import)
+static void remove_import(struct imported *import, bool tell)
 {
     for (unsigned i = 0; i < BINDINGS; i++)
         if (bindings[i].at && bindings[i].import == import) {
             munmap(bindings[i].at, (size_t)bindings[i].pages * VMMC_PAGE);
             bindings[i].at = NULL;
         }
-    if (import->from) {
+    if (import->from && tell) {
         import->from->imports--;
         count(import->from->setup.imported);
     }
@@ -402,7 +410,7 @@ int vmmc_unimport(int handle)
     pthread_mutex_lock(&lock);
     import = import_of(handle);
     if (import)
-        remove_import(import);
+        remove_import(import, true);
     pthread_mutex_unlock(&lock);
     return import ? 0 : -SSS_EINVAL;
 }
@@ -488,16 +496,26 @@ int vmmc_source(int handle, const void *address, uint32_t pages)
 
 /* ---- ends ---- */
 
-void vmmc_rig_end(void)
+static void end_task(bool tell)
 {
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < OBJECTS; i++)
         if (imports[i].used && is_callers(imports[i].owner))
-            remove_import(&imports[i]);
+            remove_import(&imports[i], tell);
     for (unsigned i = 0; i < OBJECTS; i++)
         if (exports[i].used && is_callers(exports[i].owner))
-            remove_export(&exports[i]);
+            remove_export(&exports[i], tell);
     pthread_mutex_unlock(&lock);
+}
+
+void vmmc_rig_end(void)
+{
+    end_task(true);
+}
+
+void vmmc_rig_crash(void)
+{
+    end_task(false);
 }
 
 unsigned vmmc_rig_exports(void)

@@ -21,6 +21,9 @@ int vmmc_rig_task(uint16_t node);
 int vmmc_rig_task_of(uint16_t node, uint16_t id);
 /* As when the calling thread's task ends: its exports and imports do. */
 void vmmc_rig_end(void);
+/* As when the calling thread's node crashes, and starts again: nobody is told, and stores to what
+ * it has exported are refused. */
+void vmmc_rig_crash(void);
 /* How many exports and imports there are, of all nodes. */
 unsigned vmmc_rig_exports(void);
 unsigned vmmc_rig_imports(void);

@@ -314,6 +314,44 @@ static void test_many_clients(void)
     end_server(1);
 }
 
+static void *run_crashing(void *argument)
+{
+    const struct shrimp_options *options = argument;
+    struct shrimp_binding binding;
+
+    vmmc_rig_task(1);
+    for (unsigned i = 0; i < SHRIMP_PEERS; i++) {
+        EXPECT(bind_to(&binding, options) == 0);
+        EXPECT(echo_null(&binding.client) == SHRIMP_OK);
+        vmmc_rig_crash();
+        shrimp_unbind(&binding);
+    }
+    return NULL;
+}
+
+/* Their places are had when a client wants one. */
+static void test_clients_whose_nodes_crash(void)
+{
+    struct shrimp_options options = usual;
+    struct shrimp_binding binding;
+    pthread_t thread;
+
+    for (unsigned notify = 0; notify < 2; notify++) {
+        options.notify = notify != 0;
+        start_server();
+        pthread_create(&thread, NULL, run_crashing, &options);
+        pthread_join(thread, NULL);
+        await(&server.service.bound, SHRIMP_PEERS);
+        EXPECT(server.service.unbound == 0);
+        EXPECT(bind_to(&binding, &options) == 0);
+        call_each(&binding, 64, 0);
+        EXPECT(server.service.unbound == SHRIMP_PEERS);
+        shrimp_unbind(&binding);
+        end_server(1);
+        EXPECT(vmmc_rig_imports() == 0 && vmmc_rig_exports() == 0);
+    }
+}
+
 /* Flags and lengths as no stub stores them. */
 static void test_a_client_of_ill_will(void)
 {
@@ -349,6 +387,7 @@ int main(void)
         {"the_server_ends_in_a_call", test_the_server_ends_in_a_call},
         {"notifications_in_place_of_polling", test_notifications_in_place_of_polling},
         {"many_clients", test_many_clients},
+        {"clients_whose_nodes_crash", test_clients_whose_nodes_crash},
         {"a_client_of_ill_will", test_a_client_of_ill_will},
     };
 

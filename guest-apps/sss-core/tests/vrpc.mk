@@ -3,7 +3,7 @@
 # vRPC on the host, under sanitizers: its rings alone, and both ends in one process over VMMC's rig and over MBCF.
 
 VRPC_CHECK = $(OUT)/check/vrpc
-VRPC_SOURCES = $(VMMC_RIG) lib/vmmc_pair.c tasks/linux/no_sockets.c ../common/pattern.c ../common/mix.c $(wildcard rpc/*.c)
+VRPC_SOURCES = tests/echo_rig.c $(VMMC_RIG) lib/vmmc_pair.c tasks/linux/no_sockets.c ../common/pattern.c ../common/mix.c $(wildcard rpc/*.c)
 
 check: check-vrpc
 .PHONY: check-vrpc
@@ -16,6 +16,6 @@ $(VRPC_CHECK)/ring_test: tests/ring_test.c rpc/ring.c rpc/ring.h
 	$(CC) $(VMMC_CFLAGS) -Irpc -o $@ $(filter %.c,$^)
 
 $(VRPC_CHECK)/vrpc_test: tests/vrpc_test.c $(VRPC_SOURCES) $(RPC_CHECK)/echo.h $(RPC_CHECK)/echo_xdr.c \
-		$(wildcard tests/vmmc_*.h include/*/*.h rpc/*.h mbcf/*.h linux/*.h)
+		$(wildcard tests/vmmc_*.h tests/echo_rig.h include/*/*.h rpc/*.h mbcf/*.h linux/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(VMMC_CFLAGS) -Wno-cast-function-type -Wno-unused-variable -Irpc -I$(RPC_CHECK) -o $@ $(filter %.c,$^) -lpthread

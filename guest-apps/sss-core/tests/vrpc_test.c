@@ -6,78 +6,26 @@
 #include <rpc/async.h>
 #include <rpc/mbcf_binder.h>
 #include <rpc/vrpc.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "client.h"
-#include "echo.h"
-#include "expect.h"
+#include "echo_rig.h"
 #include "pattern.h"
 #include "vmmc_rig.h"
 #include "vrpc_carriers.h"
 
-enum { SERVER = 2, CLIENT_NODE = 1, PAYLOAD_MOST = 65536, HEADER_AND_LENGTH = 44, CLIENTS = 5 };
-#define SECOND 1000000000ull
+enum { SERVER = 2, CLIENT_NODE = 1, CLIENTS = 5 };
 
 static const struct timeval patience = {.tv_sec = 20};
 static enum vrpc_wait way;
 static SVCXPRT *transport;
-static volatile uint32_t binder_ready, server_ready, executed, one_way, dies;
+static volatile uint32_t server_ready;
 
 /* ---- the server's node ---- */
 
-static void must(bool condition, const char *what)
+static int become_binder(void)
 {
-    if (condition)
-        return;
-    fprintf(stderr, "the rig fails: %s\n", what);
-    exit(2);
-}
-
-static void dispatch(struct svc_req *request, SVCXPRT *from)
-{
-    echo_data data = {0};
-
-    executed++;
-    if (dies) {
-        vmmc_rig_end();
-        pthread_exit(NULL);
-    }
-    if (request->rq_proc == ECHO_NULL) {
-        svc_sendreply(from, (xdrproc_t)xdr_void, NULL);
-        return;
-    }
-    if (request->rq_proc == ECHO_STRING || request->rq_proc > ECHO_SINK_ONE_WAY) {
-        svcerr_noproc(from);
-        return;
-    }
-    if (!svc_getargs(from, (xdrproc_t)xdr_echo_data, &data)) {
-        svcerr_decode(from);
-        return;
-    }
-    if (request->rq_proc == ECHO_OPAQUE)
-        svc_sendreply(from, (xdrproc_t)xdr_echo_data, &data);
-    else
-        one_way++;
-    svc_freeargs(from, (xdrproc_t)xdr_echo_data, &data);
-}
-
-static _Noreturn void *run_binder(void *unused)
-{
-    struct mb_fifo *queue;
-
-    (void)unused;
-    must(vmmc_rig_task_of(SERVER, MB_BINDER_TASK) == MB_BINDER_TASK, "the binder's task");
-    queue = mb_binder_declare();
-    must(queue != NULL, "the binder's TASKQUE");
-    binder_ready = 1;
-    for (;;) {
-        uint32_t events = queue->events;
-
-        mb_binder_serve();
-        sss_wait_word(&queue->events, events, SSS_FOREVER);
-    }
+    return vmmc_rig_task_of(SERVER, MB_BINDER_TASK);
 }
 
 static void *run_server(void *unused)
@@ -93,24 +41,16 @@ static void *run_server(void *unused)
     (void)unused;
     vmmc_rig_task(SERVER);
     transport = svcvrpc_create(&options);
-    must(transport != NULL && svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, dispatch, 0),
-         "the rings");
+    rig_must(transport != NULL &&
+                 svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, rig_dispatch, 0),
+             "the rings");
     over_mbcf.rings = transport;
     mbcf = svcmb_create(&over_mbcf, &error);
-    must(mbcf != NULL, error);
-    must(svcmb_register(mbcf, ECHO_PROGRAM, ECHO_VERSION, dispatch), "registering");
+    rig_must(mbcf != NULL, error);
+    rig_must(svcmb_register(mbcf, ECHO_PROGRAM, ECHO_VERSION, rig_dispatch), "registering");
     server_ready = 1;
     svc_run();
     return NULL;
-}
-
-static void start(void *(*run)(void *), const volatile uint32_t *ready)
-{
-    pthread_t thread;
-
-    must(pthread_create(&thread, NULL, run, NULL) == 0, "a thread");
-    while (*ready == 0)
-        sss_yield();
 }
 
 /* ---- clients ---- */
@@ -129,30 +69,8 @@ static CLIENT *new_client(bool over_mbcf)
 {
     CLIENT *client = try_client(over_mbcf, ECHO_PROGRAM, way);
 
-    must(client != NULL, clntvrpc_create_error());
+    rig_must(client != NULL, clntvrpc_create_error());
     return client;
-}
-
-static void end_client(CLIENT *client)
-{
-    auth_destroy(client->cl_auth);
-    clnt_destroy(client);
-}
-
-static enum clnt_stat echo(CLIENT *client, uint32_t sequence, u_int size)
-{
-    static __thread char sent[PAYLOAD_MOST], received[PAYLOAD_MOST];
-    echo_data data = {size, sent}, back = {0, received};
-    enum clnt_stat status;
-
-    pattern_fill(PATTERN_OPAQUE, sequence, 0, sent, size);
-    memset(received, 0xa5, size);
-    status = clnt_call(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data,
-                       (xdrproc_t)xdr_echo_data, &back, patience);
-    if (status == RPC_SUCCESS && !(back.echo_data_len == size &&
-                                   pattern_matches(PATTERN_OPAQUE, sequence, 0, received, size)))
-        return RPC_CANTDECODERES;
-    return status;
 }
 
 static enum clnt_stat null(CLIENT *client)
@@ -184,8 +102,8 @@ static void test_sizes(bool over_mbcf)
     EXPECT(null(client) == RPC_SUCCESS);
     for (unsigned round = 0; round < 3; round++)
         for (uint32_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-            EXPECT_OF(echo(client, i + round, sizes[i]) == RPC_SUCCESS, "%u bytes", sizes[i]);
-    end_client(client);
+            EXPECT_OF(rig_echo(client, i + round, sizes[i]) == RPC_SUCCESS, "%u bytes", sizes[i]);
+    rig_end_client(client);
 }
 BOTH(test_sizes)
 
@@ -198,10 +116,10 @@ static void test_many_turns_of_the_ring(bool over_mbcf)
     for (uint32_t i = 0; bytes < 20 * VRPC_RING; i++) {
         u_int size = (i * 7919u) % (i % 5 == 0 ? 60000 : 900);
 
-        EXPECT_OF(echo(client, i, size) == RPC_SUCCESS, "call %u of %u bytes", i, size);
+        EXPECT_OF(rig_echo(client, i, size) == RPC_SUCCESS, "call %u of %u bytes", i, size);
         bytes += size;
     }
-    end_client(client);
+    rig_end_client(client);
 }
 BOTH(test_many_turns_of_the_ring)
 
@@ -227,7 +145,7 @@ static void test_calls_under_way(bool over_mbcf)
         EXPECT(back[i].echo_data_len == SIZE &&
                pattern_matches(PATTERN_OPAQUE, i, 0, received[i], SIZE));
     }
-    end_client(client);
+    rig_end_client(client);
 }
 BOTH(test_calls_under_way)
 
@@ -243,10 +161,10 @@ static void test_replies_that_nobody_takes(bool over_mbcf)
     for (unsigned i = 0; i < CALLS; i++)
         clnt_call(lazy, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)xdr_echo_data,
                   &data, none);
-    EXPECT(echo(other, 1, 100) == RPC_SUCCESS);
-    EXPECT(echo(lazy, 2, SIZE) == RPC_SUCCESS);
-    end_client(lazy);
-    end_client(other);
+    EXPECT(rig_echo(other, 1, 100) == RPC_SUCCESS);
+    EXPECT(rig_echo(lazy, 2, SIZE) == RPC_SUCCESS);
+    rig_end_client(lazy);
+    rig_end_client(other);
 }
 BOTH(test_replies_that_nobody_takes)
 
@@ -256,14 +174,14 @@ static void test_one_way_calls(bool over_mbcf)
     static char sent[SIZE];
     CLIENT *client = new_client(over_mbcf);
     echo_data data = {SIZE, sent};
-    uint32_t before = one_way;
+    uint64_t before = rig.one_way;
 
     for (unsigned i = 0; i < CALLS; i++)
         EXPECT(rpc_one_way(client, ECHO_SINK_ONE_WAY, (xdrproc_t)xdr_echo_data, &data) ==
                RPC_SUCCESS);
     EXPECT(null(client) == RPC_SUCCESS); /* in order, so all of them have been executed */
-    EXPECT(one_way == before + CALLS);
-    end_client(client);
+    EXPECT(rig.one_way == before + CALLS);
+    rig_end_client(client);
 }
 BOTH(test_one_way_calls)
 
@@ -288,7 +206,7 @@ static void test_what_cannot_be_called(bool over_mbcf)
     EXPECT(clnt_call(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)xdr_void,
                      NULL, patience) == RPC_CANTENCODEARGS);
     EXPECT(null(client) == RPC_SUCCESS);
-    end_client(client);
+    rig_end_client(client);
     EXPECT(try_client(over_mbcf, ECHO_PROGRAM + 1, way) == NULL &&
            *clntvrpc_create_error() != '\0');
 }
@@ -313,8 +231,8 @@ static void *run_caller(void *argument)
     vmmc_rig_task(CLIENT_NODE);
     client = new_client(caller->over_mbcf);
     for (uint32_t i = 0; i < 100; i++)
-        caller->failed += echo(client, i, i * 97 % 5000) != RPC_SUCCESS;
-    end_client(client);
+        caller->failed += rig_echo(client, i, i * 97 % 5000) != RPC_SUCCESS;
+    rig_end_client(client);
     vmmc_rig_end();
     return NULL;
 }
@@ -355,8 +273,14 @@ static void test_a_broken_ring_ends_its_line(void)
                      (struct timeval){.tv_sec = 5}) != RPC_SUCCESS);
     EXPECT(null(other) == RPC_SUCCESS);
     EXPECT(counters->clients_gone > gone && counters->malformed == malformed + 1);
-    end_client(client);
-    end_client(other);
+    rig_end_client(client);
+    rig_end_client(other);
+}
+
+static void die(void)
+{
+    vmmc_rig_end();
+    pthread_exit(NULL);
 }
 
 /* The last test. */
@@ -366,11 +290,11 @@ static void test_a_server_that_dies_in_a_call(void)
     uint64_t begin = sss_now_ns();
 
     EXPECT(null(client) == RPC_SUCCESS);
-    dies = 1;
+    rig.before = die;
     EXPECT(null(client) == RPC_CANTRECV);
     EXPECT(null(client) == RPC_CANTSEND);
     EXPECT(sss_now_ns() - begin < 10 * SECOND);
-    end_client(client);
+    rig_end_client(client);
 }
 
 int main(int argc, char **argv)
@@ -398,7 +322,7 @@ int main(int argc, char **argv)
     way = argc > 1 && strcmp(argv[1], "notify") == 0 ? VRPC_NOTIFY : VRPC_POLL;
     vmmc_rig_start(2);
     vmmc_rig_task(CLIENT_NODE);
-    start(run_binder, &binder_ready);
-    start(run_server, &server_ready);
+    rig_binder(become_binder);
+    rig_thread(run_server, &server_ready);
     return run_tests(tests, sizeof(tests) / sizeof(*tests));
 }

@@ -189,6 +189,12 @@ static void test_transfers_beyond_either_end_are_refused(void)
         CHECK(counted(&v, page + VMMC_ERRORS_AT) == errors + 1);
         CHECK(vmmc_next_ns(&v) == UINT64_MAX);
     }
+    // Who imports next begins at zero; transfers that are under way are the adapter's to count.
+    store(&v, 0, VMMC_DU + VMMC_ERRORS_AT, 0, 8);
+    store(&v, 0, VMMC_DU + VMMC_PENDING_AT, 7, 8);
+    CHECK(counted(&v, VMMC_DU + VMMC_ERRORS_AT) == 0);
+    CHECK(counted(&v, VMMC_DU + VMMC_PENDING_AT) == 0);
+    CHECK(counted(&v, VMMC_DU + VMMC_PAGE + VMMC_ERRORS_AT) == 1);
     // Half a word starts nothing.
     store(&v, 0, VMMC_DU, transfer(0, 0, 0, 8), 4);
     CHECK(vmmc_next_ns(&v) == UINT64_MAX);

@@ -121,7 +121,7 @@ def test_importers_learn_that_an_export_is_gone(ends: Pair) -> None:
     assert ends.told("client", "gone-client") == {
         "gone": [1, 1],
         "own": [1],
-        "errors": [1],
+        "errors": [1, 0],
         "bind": [GONE],
         "import": [GONE, GONE],
         "unimport": [0],

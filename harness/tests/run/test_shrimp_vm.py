@@ -24,6 +24,8 @@ NS_OF_INSTRUCTION, CALLS = 16, 100
 WORD_NS = 4250
 """Long enough for the server to check what the call before has brought."""
 RATES = {"word_latency": f"{WORD_NS} ns", "link_rate": "4 Gbit/s", "dma_rate": "4 Gbit/s"}
+PLACES = 30
+"""Of a service, for its clients."""
 BYTES = {"null": (8, 8), "in_64": (72, 8), "out_64": (8, 72), "inout_64": (72, 72), "in": (80, 8), "inout": (80, 80)}
 """Of a call and of its reply, with 64 bytes of data."""
 MOST = {"null": 60, "in_64": 100, "out_64": 100, "inout_64": 120, "in": 100, "inout": 160}
@@ -94,6 +96,15 @@ def test_clients_of_ill_will_harm_themselves_alone(program: Path, tmp_path: Path
     assert told["import"] == [1]
     assert told["busy"] == [FULL]
     assert told["afterwards"] == told["after nonsense"] == [0]
+
+
+@pytest.mark.parametrize("case", ["crash", "crash-notify"])
+def test_clients_whose_node_restarts_lose_their_places_to_others(program: Path, tmp_path: Path, case: str) -> None:
+    pair = Pair(program, tmp_path)
+    restart = {"app": "restart", "options": {}}
+    pair.run(server=((server(),), ()), client=((case,), (restart, {"app": "sleep", "options": {"ns": 300_000_000}})))
+    assert pair.told("client", case) == {"served": [PLACES, PLACES]}
+    assert pair.faults("client") == pair.faults("server") == []
 
 
 def test_the_service_of_the_readme(tmp_path: Path) -> None:

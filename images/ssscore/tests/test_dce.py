@@ -168,6 +168,6 @@ def test_a_node_without_the_memory_says_so(bootable: Path, tmp_path: Path) -> No
     assert {line["app"] for line in errors} == {"dce-server"}
     said = [line["message"] for line in errors]
     no_table = len(said) == 2 and said[0].startswith("out of memory:") and said[1] == "ended with status 1"
-    no_program = said == [f"cannot be started: error {errno.EINVAL}"]
+    no_program = said == [f"cannot be started: error {errno.ENOMEM}"]
     no_program &= "task dce-server cannot start: no memory is left for it" in guest.console_path.read_text()
     assert no_table or no_program, said

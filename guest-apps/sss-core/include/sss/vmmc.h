@@ -55,6 +55,9 @@ struct vmmc_export_setup {
      * and when the export is imported or an import of it ends. */
     volatile uint32_t *notified;
     volatile uint32_t *imported;
+    /* And, of one that is VMMC_SINGLE, when an import is refused because all of its name are taken:
+     * who has one may have crashed, which a store to what it exports itself finds out. */
+    volatile uint32_t *wanted;
 };
 /* -> id. VMMC_SINGLE is what lets names be equal: an import takes the first that is free. */
 int vmmc_export(const struct vmmc_export_setup *setup);
@@ -115,7 +118,7 @@ static inline uint64_t vmmc_pending(const volatile uint64_t *du)
 {
     return du[VMMC_DU_PENDING];
 }
-/* Of all imports that have had this page: what counts is the difference. */
+/* Transfers of this import that were not sent. */
 static inline uint64_t vmmc_errors(const volatile uint64_t *du)
 {
     return du[VMMC_DU_ERRORS];

@@ -39,6 +39,7 @@ struct vmmc_pair_setup {
     /* A word that notifications of this pair increment, maybe that of several pairs; NULL: the
      * pair's own. */
     volatile uint32_t *notified;
+    volatile uint32_t *wanted; /* of a server: grows when a client finds none that is free */
 };
 
 struct vmmc_pair {
@@ -68,6 +69,20 @@ static inline int vmmc_pair_accept(struct vmmc_pair *pair)
 }
 /* Client: waits for the server's welcome. -(VMMC_REFUSED + VMMC_MISMATCH): the hashes differ. */
 int vmmc_pair_connect(struct vmmc_pair *pair, uint16_t node, const struct vmmc_pair_setup *setup);
+/* Server: stores a word that changes nothing. Of a client whose node has crashed the pair has ended
+ * when that is refused; such a client tells nobody. */
+static inline void vmmc_pair_probe(const struct vmmc_pair *pair)
+{
+    volatile uint64_t *welcome = (volatile uint64_t *)pair->out;
+    uint64_t said = *welcome;
+
+    *welcome = said;
+}
+/* Whether `error` of a pair says that memory or the adapter have no place for it. */
+static inline bool vmmc_pair_lacks_place(int error)
+{
+    return error == -SSS_ENOMEM || error == -SSS_EAGAIN;
+}
 /* Whether the peer is no longer there. */
 static inline bool vmmc_pair_ended(const struct vmmc_pair *pair)
 {

@@ -138,6 +138,23 @@ static void hostile(void)
     shrimp_unbind(&binding);
 }
 
+/* As many clients as a service has places for; then this node restarts, and they tell nobody. */
+static void crash(bool notify)
+{
+    static struct shrimp_binding bindings[SHRIMP_PEERS];
+    static const volatile uint32_t nothing;
+    struct shrimp_options options = patient;
+    unsigned served = 0;
+
+    options.notify = notify;
+    for (unsigned i = 0; i < SHRIMP_PEERS; i++)
+        served += bind_to(&bindings[i], &options) == 0 &&
+                  echo_null(&bindings[i].client) == SHRIMP_OK;
+    tell("served", served);
+    sss_ready();
+    sss_wait_word(&nothing, 0, SSS_FOREVER);
+}
+
 int main(int argc, char **argv)
 {
     struct json_value options, value;
@@ -156,6 +173,8 @@ int main(int argc, char **argv)
         mismatch();
     else if (strcmp(name, "dies") == 0 || strcmp(name, "dies-notify") == 0)
         dies(name[4] != '\0');
+    else if (strcmp(name, "crash") == 0 || strcmp(name, "crash-notify") == 0)
+        crash(name[5] != '\0');
     else
         hostile();
     return 0;
