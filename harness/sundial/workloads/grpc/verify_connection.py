@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 from sundial.verify.sockets.conversations import Conversation, Explained, Way
 from sundial.workloads import functions
 from sundial.workloads.grpc import expect_http2 as http2
-from sundial.workloads.grpc.expect import Client, Library, Server, octets
-from sundial.workloads.grpc.expect_http2 import Flag, Type
+from sundial.workloads.grpc.expect import PREFIX, Client, Library, Server, octets
+from sundial.workloads.grpc.expect_http2 import Flag, Frame, Type
 from sundial.workloads.grpc.expect_languages import Language
 from sundial.workloads.grpc.verify_control import Direction, Message, check_control, check_windows
 from sundial.workloads.grpc.verify_credit import check_credit
@@ -68,6 +68,9 @@ class Connection:
         answers = begun(ways[True].data)
         due: dict[bool, list[Due]] = {False: [], True: []}
         openings = {False: client.opening(), True: server.opening()}
+        self.first_increment = _joined(openings[False], ways[False].data)
+        if self.first_increment is not None:
+            del openings[False][1:]
         for reply, frames in openings.items():
             due[reply] += [Due(frame, None) for frame in frames]
         for place, call in enumerate(link.calls):
@@ -135,10 +138,30 @@ class Connection:
                 yield self._finding(wrong, reply)
             for wrong in check_windows(here, there):
                 yield self._finding(wrong, reply)
+        yield from self._check_first_increment()
         yield from self._check_order()
         yield from self._check_segments()
         for place, call in enumerate(self.link.calls):
             yield from self._check_sample(place, call, exact=exact)
+
+    def _check_first_increment(self) -> Iterator[Finding]:
+        """The connection's first window update, where it has what opens the connection in it."""
+        if self.first_increment is None:
+            return
+        updates = (
+            each
+            for each in self.readings[False].controls
+            if each.frame.type == Type.WINDOW_UPDATE and not each.frame.stream
+        )
+        for each in updates:
+            if each.frame.octets != http2.window_update(0, self.first_increment).octets:
+                seen = each.frame.payload.hex()
+                wrong = Wrong(None, "grpc.window_update", f"{self.first_increment} octets", seen, each.begin, each.end)
+                yield self._finding(wrong, False)
+            return
+        if self.stretches[False] and not self.link.cut:
+            rows = self.ways[False].rows(0, len(self.ways[False].data))
+            yield None, "grpc.request.window_update", f"one of {self.first_increment} octets", "none", rows
 
     def _finding(self, wrong: Wrong, reply: bool) -> Finding:
         way = self.ways[reply]
@@ -293,6 +316,17 @@ class Connection:
                 least, most = found[call.function]
                 found[call.function] = least + (place in self.stretches[True]), most + whole
         return found
+
+
+def _joined(opening: Sequence[Frame], octets: bytes) -> int | None:
+    """The increment of the window update that opens a client's connection, where it is no frame of its own: a library
+    that writes its settings together with the first request gives all windows at once, that of the prefix of the first
+    reply, too."""
+    settings, *updates = opening
+    begin = len(http2.PREFACE) + len(settings.octets)
+    if not updates or octets.startswith(updates[0].octets, begin) or len(octets) <= begin:
+        return None
+    return http2.read_increment(updates[0]) + PREFIX
 
 
 def _time_ns(link: Link, call: Call) -> int:

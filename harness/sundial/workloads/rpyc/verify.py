@@ -24,7 +24,7 @@ from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, End, Explained, Way, conversations
 from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
-from sundial.workloads import dying, switches
+from sundial.workloads import dying, reporting, switches
 from sundial.workloads.rpyc.expect_brine import writes
 from sundial.workloads.rpyc.expect_sides import Called
 from sundial.workloads.rpyc.plan import CLIENT
@@ -51,6 +51,7 @@ UNPROVEN: tuple[str, ...] = (
     "rpyc: the compressed bytes of a long message; only what they inflate to",
     "rpyc: what is sent on a connection behind its first difference",
     f"rpyc: {switches.UNPROVEN}",
+    f"rpyc: {reporting.UNPROVEN}",
 )
 
 
@@ -124,7 +125,9 @@ class _Verification:
         if not self.run.by_hand:
             connections = Counter(each.server for each in self.found.all)
             alone = {server for server, count in connections.items() if count == 1}
-            self.rows += check_counters(self.samples, self.services, executed, alone if self.exact else set())
+            self.rows += check_counters(
+                self.samples, self.services, executed, alone if self.exact else set(), reporting.is_due(self.run)
+            )
             for service in self.services:
                 self.rows += self._check_death(service, executed.get((service.machine, service.port)))
         table = pl.DataFrame(self.observed, schema=OBSERVED, orient="row").sort("call")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from sundial.workloads.grpc.expect_http2 import Frame, Type
 from sundial.workloads.grpc.expect_languages import CPP, LANGUAGES, Language
 from sundial.workloads.grpc.verify_frames import Due, read
 from tests.verify.bed import CLIENT, SERVER
+from tests.verify.seal import seal
 from tests.workloads.grpc.dialogue import AUTHORITY, NAMES, Dialogue, findings, recorded, settle
 
 
@@ -414,3 +416,45 @@ def test_every_octet_counts(tmp_path: Path, rest: int) -> None:
         changed = [each.frame for each in result.controls] != [each.frame for each in whole.controls]
         assert len(result.wrong) == 1 or (changed and not result.wrong)
         assert result.end == len(octets)
+
+
+# ---- what opens a connection that probes, and a run that ends early ----
+
+
+def probing(tmp_path: Path, said: Dialogue, first: int) -> list[tuple[str, str, str]]:
+    """Findings where the client says it probes, and its first update of the connection is of `first` octets."""
+    settings = Client(LIBRARIES[said.version], AUTHORITY, bdp_probe=True).opening()[0]
+    said.said["client"][0][0] = settings
+    frames = said.said["client"][1]
+    (place,) = (number for number, each in enumerate(frames) if each.type == Type.WINDOW_UPDATE and not each.stream)
+    frames[place] = http2.window_update(0, first)
+    directory = said.write(tmp_path)
+    job = directory / "nodes" / "client" / "job.json"
+    document = json.loads(job.read_text())
+    document["steps"][0]["options"]["bdp_probe"] = True
+    job.write_text(json.dumps(document))
+    record(directory, workloads=[{"app": "grpc", "control_frames": "counted"}], linger="1 s")
+    return findings(settle(seal(directory))[0])
+
+
+def record(directory: Path, **scenario: object) -> None:
+    """The scenario of a run's run.json."""
+    path = directory / "run.json"
+    document = json.loads(path.read_text())
+    document["scenario"] = {**(document.get("scenario") or {}), **scenario}
+    path.write_text(json.dumps(document))
+
+
+def test_a_client_that_probes_opens_with_its_first_request(tmp_path: Path) -> None:
+    # gRPC 1.51.1 asks for 4 MiB; what the first reply's prefix takes is in the same update.
+    assert probing(tmp_path / "right", Dialogue(), (4 << 20) - 65535 - 1 + 5) == []
+    ((field, expected, _),) = probing(tmp_path / "less", Dialogue(), (4 << 20) - 65535 - 1)
+    assert (field, expected) == ("grpc.request.window_update", f"{(4 << 20) - 65536 + 5} octets")
+
+
+@pytest.mark.parametrize(("linger", "found"), [("100 ms", []), ("250 ms", [COUNTERS])])
+def test_a_run_may_end_before_a_server_says_what_it_counted(tmp_path: Path, linger: str, found: list[str]) -> None:
+    directory = Dialogue().write(tmp_path)
+    (directory / "nodes" / "server" / "samples.jsonl").write_text('{"type":"hello"}\n')
+    record(directory, linger=linger)
+    assert [field for field, *_ in findings(settle(seal(directory))[0])] == found
