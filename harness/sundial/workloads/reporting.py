@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from sundial.errors import SundialError
-from sundial.units import TIME
 from sundial.observe.rundir import RunDirectory
+from sundial.units import TIME
 
 QUIET_NS = 250_000_000
 """200 ms without a call (guest-apps/python, `sundial_guest.serving`), and what it takes to write the line."""

@@ -138,8 +138,8 @@ def check_counters(
     due: bool,
 ) -> Iterator[Finding]:
     """The last line of each server against the calls that came to it; earlier lines say no more than later ones.
-    `due`: there must be one. `executed`: by machine and port, of those whose connections were all found right; `alone`: servers with one, whose
-    context switches have a least."""
+    `due`: there must be one. `executed`: by machine and port, of those whose connections were all found right;
+    `alone`: servers with one, whose context switches have a least."""
     lines: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
     for machine, records in samples.records.items():
         for line in records:
