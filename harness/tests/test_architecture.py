@@ -66,6 +66,7 @@ RANKS = {
     "functions": "expect",
     "function_words": "model",
     "dying": "model",
+    "reporting": "verify",
     "switches": "verify",
     "function_calls": "model",
     "function_options": "plan",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When servers in Python say what they have counted: some time after their last call, which a run may not have."""
+"""When servers say what they have counted: some time after their last call, which a run may not have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sundial.observe.rundir import RunDirectory
 from sundial.units import TIME
 
 QUIET_NS = 250_000_000
-"""200 ms without a call (guest-apps/python, `sundial_guest.serving`), and what it takes to write the line."""
+"""200 ms without a call (guest-apps: `sundial_guest.serving`, echo-server.c), and what it takes to write the line."""
 UNPROVEN = "what servers counted in a run whose scenario.linger is below 250 ms and ends before they say it"
 
 

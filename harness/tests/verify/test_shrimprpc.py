@@ -290,7 +290,9 @@ def test_what_the_server_has_counted_of_all_calls(shrimp: Shrimp, name: str | No
     shrimp.connect()
     shrimp.batch("inout", 16)
     shrimp.call(Call())
-    shrimp.counters(inout=1, more=COUNTED if name is None else {**COUNTED, name: COUNTED[name] + 1})
+    # One payload may have been overtaken, two were not there.
+    more = 1 + (name == "overtaken")
+    shrimp.counters(inout=1, more=COUNTED if name is None else {**COUNTED, name: COUNTED[name] + more})
     assert shrimp.fields() == ([] if name is None else [f"counted.{name}"])
 
 

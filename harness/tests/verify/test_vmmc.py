@@ -229,3 +229,18 @@ def test_an_export_that_is_gone_may_still_be_written_and_refuses(tmp_path: Path,
     assert fields(bed) == []
     assert speaker.evidence is not None
     assert speaker.evidence.imports[0].gone
+
+
+@pytest.mark.parametrize(("later_ns", "found"), [(160_000, []), (160_001, ["vmmc.control.gone"])])
+def test_a_kernel_at_work_has_not_heard_what_has_come(
+    tmp_path: Path, speaker: _Speaker, monkeypatch: pytest.MonkeyPatch, later_ns: int, found: list[str]
+) -> None:
+    """10,000 instructions of 16 ns behind a farewell."""
+    monkeypatch.setattr("sundial.workloads.vmmc.verify._mips", lambda run: {1: 62.5, 2: 62.5})
+    bed = VmmcBed(tmp_path / "run")
+    bed.imported(CLIENT, "known", export=3, generation=7, pages=2)
+    begin = bed.now
+    bed.packet(CONTROL, CLIENT, SERVER, control(UNIMPORT, export=3, generation=7))
+    bed.now = begin + FLIGHT_NS + later_ns
+    bed.packet(CONTROL, SERVER, CLIENT, control(GONE, export=3, generation=7))
+    assert fields(bed) == found

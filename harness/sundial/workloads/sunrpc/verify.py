@@ -41,6 +41,7 @@ from sundial.workloads.sunrpc.expect import (
 from sundial.workloads.sunrpc.verify_bindings import PORT_MAPPER, check_bindings
 from sundial.workloads.sunrpc.verify_content import content, content_field, counted, given, taken
 from sundial.workloads.sunrpc.verify_records import check_records, walk
+from sundial.workloads.sunrpc.verify_ring_counts import check_ring_counts
 from sundial.workloads.sunrpc.verify_shipments import check_shipments, one_way, shipments
 
 AUTH_MACHINE = "sundial"
@@ -168,7 +169,8 @@ class _Verifier(Verifier):
     ) -> Background:
         bindings = check_bindings(frames, run, samples.records, samples.table, ahead_ns)
         lines = check_function_lines(samples, SOCKETS.client_app)
-        return replace(bindings, findings=pl.concat([bindings.findings, lines]))
+        counts = check_ring_counts(run, samples)
+        return replace(bindings, findings=pl.concat([bindings.findings, lines, counts]))
 
 
 SOCKETS: SocketProtocol = _SunRpc()

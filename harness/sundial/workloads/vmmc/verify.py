@@ -46,10 +46,11 @@ class _Vmmc:
             return Settled(calls)
         packets = _packets(seen)
         files = [(run.path / name, name) for name in sorted(run.captures)]
-        imports, faults = find_imports(packets, partial(octets_of, files=files))
+        mips = _mips(run)
+        imports, faults = find_imports(packets, partial(octets_of, files=files), mips)
         evidence = Evidence(
             run, run.node_ids, samples.records, calls.sort("start_ns", "id"), samples.batches, imports, packets,
-            _backplanes(run), _mips(run),
+            _backplanes(run), mips,
         )  # fmt: skip
         judgement = judged(protocol.judge(evidence) for protocol in protocols().values())
         findings: list[Finding] = [*faults, *judgement.findings]

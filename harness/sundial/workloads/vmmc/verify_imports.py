@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -64,6 +64,11 @@ class _Message:
     use: int
 
 
+OWN_INSTRUCTIONS = 10_000
+"""A kernel's own work in one system call, in which it takes no interrupt: the end of an export of 256 pages, say. Then
+it tells an importer that an export is gone whose farewell is there already (seen: 80)."""
+
+
 @dataclass
 class _Found:
     """Imports so far, and what is wrong with the messages."""
@@ -75,21 +80,25 @@ class _Found:
     """Exports of which an importer was told."""
     given_up: dict[_Request, int | None] = field(default_factory=dict)
     """When the exporter heard so."""
+    deaf_ns: Mapping[int, float] = field(default_factory=dict)
+    """Of each node, how long its kernel may do other work before it takes a message that has come."""
     faults: list[Finding] = field(default_factory=list)
 
-    def heard_before(self, number: _Request, moment: int) -> bool:
-        """Whether the exporter knew by then that the import was given up."""
+    def heard_before(self, number: _Request, message: _Message) -> bool:
+        """Whether the exporter surely knew that the import was given up when it sent the message."""
         heard = self.given_up.get(number)
-        return heard is not None and heard < moment
+        return heard is not None and heard + self.deaf_ns.get(message.sender, 0) < message.sent_ns
 
     def fault(self, message: _Message, what: str, expected: str, seen: object) -> None:
         self.faults.append((None, f"vmmc.{what}", expected, str(seen), [message.row]))
 
 
-def find_imports(packets: pl.DataFrame, octets: Callable[[pl.DataFrame], Octets]) -> tuple[list[Import], list[Finding]]:
+def find_imports(
+    packets: pl.DataFrame, octets: Callable[[pl.DataFrame], Octets], mips: Mapping[int, float]
+) -> tuple[list[Import], list[Finding]]:
     """All imports that were asked for, in the order of time, and what is wrong with the messages about them. `octets`
-    gives the bytes of packets."""
-    found = _Found()
+    gives the bytes of packets; `mips`: of each node."""
+    found = _Found(deaf_ns={node: 1000 * OWN_INSTRUCTIONS / speed for node, speed in mips.items()})
     control = packets.filter(pl.col("kind") == CONTROL)
     for message in _messages(control, octets, found):
         known = _TYPES.get(message.type)
@@ -184,7 +193,7 @@ def _before(moment: int | None, other: int) -> bool:
 def _gone(found: _Found, message: _Message) -> None:
     """The exporter says it once to each node that has imported, unless it has heard that the import was given up."""
     key = (message.receiver, message.sender, message.export, message.generation)
-    open_ = [number for number in found.given.get(key, []) if not found.heard_before(number, message.sent_ns)]
+    open_ = [number for number in found.given.get(key, []) if not found.heard_before(number, message)]
     if not open_ or key in found.gone:
         found.fault(message, "control.gone", "an export that its receiver has imported", f"export {message.export}")
     found.gone.add(key)

@@ -175,7 +175,7 @@ def test_a_server_that_dies_ends_calls_with_an_error_and_nothing_hangs(tmp_path:
 def test_wrong_options_are_refused(tmp_path: Path, side: str, options: dict[str, Any], words: str) -> None:
     program = start(side, options, tmp_path)
     program.communicate(timeout=60)
-    assert program.returncode == 1
+    assert program.returncode == 2
     (line,) = records(tmp_path / f"{side}.jsonl")
     assert line["type"] == "error"
     assert line["message"].startswith(words)
