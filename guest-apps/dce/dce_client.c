@@ -75,14 +75,14 @@ static bool calls_function(enum function function)
 static void check_functions(void)
 {
     if (procedure != PROCEDURE_NULL)
-        samples_fail("option procedure: not with functions");
+        samples_refuse("option procedure: not with functions");
     for (size_t i = 0; semantics == MAYBE && i < workload.size_count; i++)
         if (workload.sizes[i] != FUNCTION_VOID)
-            samples_fail("option semantics: \"maybe\" only with void, which returns nothing");
+            samples_refuse("option semantics: \"maybe\" only with void, which returns nothing");
     if (semantics == BROADCAST && DCE_TWELVE_MOST > parameters.xmitq.fragment - DCE_HEADER &&
         calls_function(FUNCTION_STRING_ARRAY))
-        samples_fail("option functions: a broadcast of string_array takes fragments of %d bytes",
-                     DCE_HEADER + DCE_TWELVE_MOST);
+        samples_refuse("option functions: a broadcast of string_array takes fragments of %d bytes",
+                       DCE_HEADER + DCE_TWELVE_MOST);
     dce_parameters_of_functions(&parameters);
 }
 
@@ -90,18 +90,18 @@ static void check_sizes(void)
 {
     for (size_t i = 0; procedure != PROCEDURE_NULL && i < workload.size_count; i++) {
         if (dce_stubs_index(workload.sizes[i]) < 0)
-            samples_fail("option sizes: %lld is not among interface_sizes", workload.sizes[i]);
+            samples_refuse("option sizes: %lld is not among interface_sizes", workload.sizes[i]);
         if (semantics == BROADCAST &&
             workload.sizes[i] > (long long)parameters.xmitq.fragment - DCE_HEADER)
-            samples_fail("option sizes: a broadcast is at most one fragment, %u bytes",
-                         parameters.xmitq.fragment - DCE_HEADER);
+            samples_refuse("option sizes: a broadcast is at most one fragment, %u bytes",
+                           parameters.xmitq.fragment - DCE_HEADER);
     }
     if (procedure == PROCEDURE_NULL && (workload.size_count != 1 || workload.sizes[0] != 0))
-        samples_fail("option sizes: the procedure \"null\" has none");
+        samples_refuse("option sizes: the procedure \"null\" has none");
     if (semantics == MAYBE && (procedure == PROCEDURE_GET || procedure == PROCEDURE_ECHO))
-        samples_fail("option semantics: \"maybe\" only with null and put, which return nothing");
+        samples_refuse("option semantics: \"maybe\" only with null and put, which return nothing");
     if (semantics == BROADCAST && parameters.xmitq.policy == DCE_OSF)
-        samples_fail("option policy: \"osf\" fragments what a broadcast may not");
+        samples_refuse("option policy: \"osf\" fragments what a broadcast may not");
 }
 
 static void read_settings(int argc, char **argv)
@@ -111,17 +111,17 @@ static void read_settings(int argc, char **argv)
     dce_parameters_read(&parameters, options);
     server_text = strdup(options_text(options, "server", NULL));
     if (server_text == NULL || !dce_address(server_text, &settings.server.address))
-        samples_fail("option server: must be an address like 10.0.0.2");
+        samples_refuse("option server: must be an address like 10.0.0.2");
     settings.server.port = (uint16_t)options_integer(options, "port", 0, 0, PORT_LIMIT);
     mapper_port = (unsigned)options_integer(options, "mapper_port", DCE_EPM_PORT, 1, PORT_LIMIT);
     procedure = (enum procedure)options_word(options, "procedure", procedures);
     semantics = (enum semantics)options_word(options, "semantics", semantics_words);
     if (semantics == BROADCAST && settings.server.port == 0)
-        samples_fail("option port: must be given for a broadcast");
+        samples_refuse("option port: must be given for a broadcast");
     workload_read_functions(&workload, options);
     workload_read(&workload, options, 0, DCE_PAYLOAD_MOST);
     if (workload.threads > THREADS_LIMIT)
-        samples_fail("option threads: must be an integer from 1 to %d", THREADS_LIMIT);
+        samples_refuse("option threads: must be an integer from 1 to %d", THREADS_LIMIT);
     client_port = (unsigned)options_integer(options, "client_port", 0, 0, PORT_LIMIT);
     settings.ping_ns = dce_option_ms(options, "ping_ms", PING_DEFAULT_MS);
     settings.ack_delay_ns = dce_option_ms(options, "ack_delay_ms", ACK_DELAY_DEFAULT_MS);

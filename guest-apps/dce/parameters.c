@@ -42,7 +42,7 @@ static void read_sizes(struct dce_parameters *parameters, struct options *option
     parameters->sizes = options_integers(options, "interface_sizes", 0, DCE_PAYLOAD_MOST,
                                          &parameters->size_count);
     if (parameters->size_count > DCE_SIZES_MOST)
-        samples_fail("option interface_sizes: at most %d", DCE_SIZES_MOST);
+        samples_refuse("option interface_sizes: at most %d", DCE_SIZES_MOST);
     parameters->largest = 0;
     for (size_t i = 0; i < parameters->size_count; i++)
         if ((size_t)parameters->sizes[i] > parameters->largest)
@@ -53,7 +53,7 @@ static void read_sizes(struct dce_parameters *parameters, struct options *option
 void dce_parameters_of_functions(struct dce_parameters *parameters)
 {
     if (parameters->size_count != 0)
-        samples_fail("option interface_sizes: the interface of the functions has none");
+        samples_refuse("option interface_sizes: the interface of the functions has none");
     parameters->largest = DCE_TWELVE_MOST;
 }
 
@@ -67,9 +67,9 @@ void dce_parameters_read(struct dce_parameters *parameters, struct options *opti
                                        DCE_WINDOW_MOST_KIB * 1024);
 
     if (fragment % 8 != 0)
-        samples_fail("option fragment_bytes: must be a multiple of 8");
+        samples_refuse("option fragment_bytes: must be a multiple of 8");
     if (window % 1024 != 0 || window < fragment || window < 3 * 1024)
-        samples_fail(
+        samples_refuse(
             "option window_bytes: must be a multiple of 1024, at least 3072 and a fragment");
     parameters->window_bytes = (unsigned)window;
     parameters->offer = (struct dce_offer){(uint16_t)(window / 1024), (uint32_t)fragment};

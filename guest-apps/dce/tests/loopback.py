@@ -195,7 +195,7 @@ def check_options(apps: Path) -> None:
         refused = call(apps, given)
         (line,) = refused.lines()
         assert line["type"] == "error" and line["message"].startswith(f"option {said}"), line
-        assert refused.process.wait() == 1
+        assert refused.process.wait() == 2
 
 
 def check_markers(apps: Path) -> None:

@@ -124,13 +124,26 @@ void dce_record_put_batch(struct dce_record *record, const struct call_record *c
     dce_rows_end();
 }
 
-void samples_fail(const char *format, ...)
+static _Noreturn void fail(const char *format, va_list arguments)
 {
     char message[MESSAGE];
+
+    vsnprintf(message, sizeof(message), format, arguments);
+    task_fail("%s", message);
+}
+
+void samples_fail(const char *format, ...)
+{
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    task_fail("%s", message);
+    fail(format, arguments);
+}
+
+void samples_refuse(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    fail(format, arguments);
 }
