@@ -296,11 +296,19 @@ static void notified(void *context)
 
 /* ---- binding ---- */
 
+static bool is_offered(const struct svcvrpc *server, rpcprog_t program, rpcvers_t version)
+{
+    for (unsigned i = 0; i < server->offer_count; i++)
+        if (vrpc_vmmc_offers(server->offers[i], program, version))
+            return true;
+    return false;
+}
+
 static bool_t offer(SVCXPRT *transport, rpcprog_t program, rpcvers_t version)
 {
     struct svcvrpc *server = of(transport);
 
-    if (!server->options.over_vmmc)
+    if (!server->options.over_vmmc || is_offered(server, program, version))
         return TRUE;
     if (server->offer_count == OFFERS)
         return FALSE;

@@ -14,7 +14,7 @@
 #include "vmmc_rig.h"
 #include "vrpc_carriers.h"
 
-enum { SERVER = 2, CLIENT_NODE = 1, CLIENTS = 5 };
+enum { SERVER = 2, CLIENT_NODE = 1, CLIENTS = 5, CRASHING = 6 };
 
 static const struct timeval patience = {.tv_sec = 20};
 static enum vrpc_wait way;
@@ -255,6 +255,84 @@ static void test_many_clients(bool over_mbcf)
 }
 BOTH(test_many_clients)
 
+static CLIENT *patient_client(void)
+{
+    struct clntvrpc_options options = {
+        .wait = way, .deliberate_above = VRPC_DELIBERATE_ABOVE, .connect_ns = 30 * SECOND};
+
+    return clntvrpc_create(SERVER, ECHO_PROGRAM, ECHO_VERSION, &options);
+}
+
+static void *run_crashing(void *unused)
+{
+    CLIENT *client;
+
+    (void)unused;
+    vmmc_rig_task(CLIENT_NODE);
+    for (unsigned i = 0; i < CRASHING; i++) {
+        client = patient_client();
+        EXPECT(client != NULL && null(client) == RPC_SUCCESS);
+        vmmc_rig_crash();
+        rig_end_client(client);
+    }
+    return NULL;
+}
+
+/* Takes what the rig has of exports, but one. */
+static void *run_hog(void *argument)
+{
+    enum { MOST = 300 };
+    static _Alignas(VMMC_PAGE) uint8_t pages[MOST][VMMC_PAGE];
+    volatile uint32_t *done = argument;
+    unsigned count = 0;
+    int id, last = -1;
+
+    vmmc_rig_task(CLIENT_NODE);
+    do {
+        struct vmmc_export_setup setup = {
+            .address = pages[count++], .pages = 1, .allow = UINT64_MAX, .name = "hog"};
+
+        id = vmmc_export(&setup);
+        last = id >= 0 ? id : last;
+    } while (id >= 0 && count < MOST);
+    EXPECT(id < 0 && vmmc_unexport(last) == 0);
+    *done = 1;
+    while (*done == 1)
+        sss_yield();
+    vmmc_rig_end();
+    return NULL;
+}
+
+/* Where the server can offer no place more, those of clients whose nodes have crashed are had. */
+static void test_clients_whose_nodes_crash(void)
+{
+    const struct svcvrpc_counters *counters = svcvrpc_counters(transport);
+    uint64_t gone, deadline = sss_now_ns() + 30 * SECOND, clients = counters->clients;
+    volatile uint32_t hogged = 0;
+    CLIENT *last, *next;
+    pthread_t thread;
+
+    while (counters->clients_gone != counters->clients && sss_now_ns() < deadline)
+        sss_yield();
+    gone = counters->clients_gone;
+    pthread_create(&thread, NULL, run_crashing, NULL);
+    pthread_join(thread, NULL);
+    EXPECT(counters->clients == clients + CRASHING && counters->clients_gone == gone);
+    pthread_create(&thread, NULL, run_hog, (void *)&hogged);
+    while (hogged == 0)
+        sss_yield();
+    last = patient_client();
+    EXPECT(last != NULL && null(last) == RPC_SUCCESS);
+    EXPECT(counters->clients_gone == gone);
+    next = patient_client();
+    EXPECT(next != NULL && null(next) == RPC_SUCCESS && null(last) == RPC_SUCCESS);
+    EXPECT(counters->clients_gone == gone + CRASHING);
+    hogged = 2;
+    pthread_join(thread, NULL);
+    rig_end_client(next);
+    rig_end_client(last);
+}
+
 /* What a client writes into its rings harms nobody else, and ends its line. */
 static void test_a_broken_ring_ends_its_line(void)
 {
@@ -315,6 +393,7 @@ int main(int argc, char **argv)
         {"who waits otherwise is refused", test_who_waits_otherwise_is_refused},
         {"many clients over VMMC", test_many_clients_over_vmmc},
         {"many clients over MBCF", test_many_clients_over_mbcf},
+        {"clients whose nodes crash", test_clients_whose_nodes_crash},
         {"a broken ring ends its line", test_a_broken_ring_ends_its_line},
         {"a server that dies in a call", test_a_server_that_dies_in_a_call},
     };
