@@ -11,7 +11,10 @@
 #define HELLO_TURN_NS UINT64_C(100000)
 /* A store and its refusal take less. */
 #define PROBE_NS UINT64_C(100000)
-enum { PART_TURNS = 20 /* of polling, until it is looked whether a client has come */ };
+enum {
+    PART_TURNS = 20, /* of polling, until it is looked whether a client has come */
+    BUSY_TURNS = 64, /* that have found calls, until it is looked whether one has come or gone */
+};
 
 static struct shrimp_options options_of(const struct shrimp_options *options)
 {
@@ -309,6 +312,18 @@ static void sleep_for(struct shrimp_service *service, uint64_t timeout_ns)
     sss_wait(words, count, timeout_ns);
 }
 
+/* However busy the service is, clients come and go. */
+static void count_turn(struct shrimp_service *service)
+{
+    if (++service->busy < BUSY_TURNS)
+        return;
+    service->busy = 0;
+    if (service->free)
+        accept_next(service);
+    dismiss_ended(service);
+    probe(service);
+}
+
 bool shrimp_turn(struct shrimp_service *service, uint64_t timeout_ns)
 {
     uint64_t begun_ns = 0;
@@ -316,8 +331,10 @@ bool shrimp_turn(struct shrimp_service *service, uint64_t timeout_ns)
     for (;;) {
         service->seen = service->notified;
         for (unsigned part = service->polling ? SHRIMP_TURNS / PART_TURNS : 1; part; part--) {
-            if (poll(service, service->polling ? PART_TURNS : 1))
+            if (poll(service, service->polling ? PART_TURNS : 1)) {
+                count_turn(service);
                 return true;
+            }
             if (service->free && accept_next(service))
                 return true;
         }

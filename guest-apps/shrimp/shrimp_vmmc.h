@@ -59,6 +59,7 @@ struct shrimp_service {
     uint32_t seen;
     volatile uint32_t wanted; /* grows while there is no place for a client that has come */
     uint32_t wanted_seen;
+    unsigned busy;         /* turns in which it has found a call */
     bool lacking;          /* a client has come for whom memory or the adapter had no place */
     uint64_t calls, polls; /* polls: turns that found nothing */
     uint64_t bound, refused, unbound; /* clients */

@@ -13,6 +13,7 @@
 enum {
     OFFERS = 8,             /* programs */
     SWEEP = 1024,           /* looks, until one for clients that have gone */
+    BUSY_LOOKS = 16,        /* in vain, take no longer than one that finds a call */
     CALL_HEADER_BYTES = 40, /* of the shortest call */
 };
 
@@ -268,19 +269,28 @@ static void sweep(struct svcvrpc *server)
 
 /* ---- waiting ---- */
 
+/* Now and then, however busy the server is, clients that have come and gone are looked for. */
+static void count_looks(struct svcvrpc *server, unsigned looks)
+{
+    server->looks += looks;
+    if (server->looks < SWEEP)
+        return;
+    server->looks = 0;
+    accept_clients(server);
+    sweep(server);
+}
+
 static bool_t look(void *context, unsigned turns)
 {
     struct svcvrpc *server = context;
 
     for (unsigned turn = 0; turn < turns; turn++)
-        if (serve_lines(server) || accept_clients(server))
+        if (serve_lines(server) || accept_clients(server)) {
+            count_looks(server, BUSY_LOOKS);
             return TRUE;
+        }
     server->counters.polls += turns;
-    server->looks += turns;
-    if (server->looks >= SWEEP) {
-        server->looks = 0;
-        sweep(server);
-    }
+    count_looks(server, turns);
     return FALSE;
 }
 
@@ -288,19 +298,31 @@ static bool_t look(void *context, unsigned turns)
 static void notified(void *context)
 {
     struct svcvrpc *server = context;
+    unsigned round = 0;
 
-    while (serve_lines(server) || accept_clients(server))
-        ;
+    while (round < SWEEP / BUSY_LOOKS && (serve_lines(server) || accept_clients(server)))
+        round++;
+    accept_clients(server);
     sweep(server);
+    if (round == SWEEP / BUSY_LOOKS) /* other words come first, and there may be more */
+        __atomic_fetch_add(&server->notified, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- binding ---- */
+
+static bool is_offered(const struct svcvrpc *server, rpcprog_t program, rpcvers_t version)
+{
+    for (unsigned i = 0; i < server->offer_count; i++)
+        if (vrpc_vmmc_offers(server->offers[i], program, version))
+            return true;
+    return false;
+}
 
 static bool_t offer(SVCXPRT *transport, rpcprog_t program, rpcvers_t version)
 {
     struct svcvrpc *server = of(transport);
 
-    if (!server->options.over_vmmc)
+    if (!server->options.over_vmmc || is_offered(server, program, version))
         return TRUE;
     if (server->offer_count == OFFERS)
         return FALSE;
@@ -355,7 +377,7 @@ SVCXPRT *svcvrpc_create(const struct svcvrpc_options *options)
                                   .xp_offer = offer};
     if (options->wait == VRPC_POLL)
         svc_poll(look, server);
-    else if (options->over_vmmc && !svc_add_word(&server->notified, notified, server)) {
+    else if (!svc_add_word(&server->notified, notified, server)) {
         free(server);
         return NULL;
     }

@@ -18,7 +18,9 @@ struct vrpc_offer *vrpc_vmmc_offer(rpcprog_t program, rpcvers_t version,
                                    volatile uint32_t *notified);
 /* The line of the client that has come, and the next one is offered; NULL: none has. */
 struct vrpc_line *vrpc_vmmc_accept(struct vrpc_offer *offer);
-/* Whether a client has found no place since this was last asked. */
+bool vrpc_vmmc_offers(const struct vrpc_offer *offer, rpcprog_t program, rpcvers_t version);
+/* Offers a place if there is none. Whether a client has found none since this was last asked, and
+ * there still is none. */
 bool vrpc_vmmc_was_full(struct vrpc_offer *offer);
 /* Grows when one does. */
 const volatile uint32_t *vrpc_vmmc_wanted(const struct vrpc_offer *offer);

@@ -21,6 +21,8 @@ struct pair_line {
 };
 
 struct vrpc_offer {
+    rpcprog_t program;
+    rpcvers_t version;
     struct vmmc_pair_setup setup;
     uint32_t deliberate_above;
     struct pair_line *free; /* NULL: memory was short */
@@ -169,6 +171,8 @@ struct vrpc_offer *vrpc_vmmc_offer(rpcprog_t program, rpcvers_t version,
 
     if (offer == NULL)
         return NULL;
+    offer->program = program;
+    offer->version = version;
     offer->setup = setup_of(program, version, options->wait, VRPC_CONNECT_NS);
     offer->setup.notified = notified;
     offer->setup.wanted = &offer->wanted;
@@ -185,10 +189,8 @@ struct vrpc_line *vrpc_vmmc_accept(struct vrpc_offer *offer)
     struct pair_line *own = offer->free;
     int heard;
 
-    if (own == NULL) {
-        offer_next(offer); /* there may be memory again */
+    if (own == NULL)
         return NULL;
-    }
     heard = vmmc_pair_accept(&own->pair);
     if (heard == 0)
         return NULL;
@@ -202,9 +204,18 @@ struct vrpc_line *vrpc_vmmc_accept(struct vrpc_offer *offer)
     return &own->line;
 }
 
+bool vrpc_vmmc_offers(const struct vrpc_offer *offer, rpcprog_t program, rpcvers_t version)
+{
+    return offer->program == program && offer->version == version;
+}
+
 bool vrpc_vmmc_was_full(struct vrpc_offer *offer)
 {
-    bool was = offer->lacking || (offer->free == NULL && offer->wanted != offer->wanted_seen);
+    bool was;
+
+    if (offer->free == NULL)
+        offer_next(offer); /* there may be memory again */
+    was = offer->lacking || (offer->free == NULL && offer->wanted != offer->wanted_seen);
 
     offer->lacking = false;
     offer->wanted_seen = offer->wanted;

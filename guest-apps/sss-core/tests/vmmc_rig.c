@@ -59,6 +59,7 @@ static struct imported imports[OBJECTS];
 static struct binding bindings[BINDINGS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct node *nodes[NODES_MOST];
+static unsigned exports_most[NODES_MOST]; /* 0: as many as there is room for */
 
 static struct who caller(void)
 {
@@ -245,12 +246,32 @@ static bool is_private(const struct vmmc_export_setup *setup)
     return true;
 }
 
+static unsigned exports_of(uint16_t node)
+{
+    unsigned there = 0;
+
+    for (unsigned i = 0; i < OBJECTS; i++)
+        there += exports[i].used && exports[i].owner.node == node;
+    return there;
+}
+
+void vmmc_rig_full(uint16_t node, bool full)
+{
+    pthread_mutex_lock(&lock);
+    exports_most[node - 1] = full ? exports_of(node) : 0;
+    pthread_mutex_unlock(&lock);
+}
+
 static int add_export(const struct vmmc_export_setup *setup)
 {
+    unsigned most = exports_most[SSS_INFO->node - 1];
+
     if (!setup->address || (uintptr_t)setup->address % VMMC_PAGE || setup->pages == 0 ||
         setup->pages > VMMC_EXPORT_PAGES || !memchr(setup->name, '\0', VMMC_NAME) ||
         setup->name[0] == '\0' || !is_private(setup))
         return -SSS_EINVAL;
+    if (most != 0 && exports_of(SSS_INFO->node) >= most)
+        return -SSS_ENOMEM;
     for (int i = 0; i < OBJECTS; i++) {
         if (exports[i].used)
             continue;

@@ -19,6 +19,7 @@ static struct {
     struct shrimp_service service;
     struct echo_work work;
     volatile uint32_t ready, asked, done, stuck, slept;
+    struct shrimp_client *volatile calling; /* it calls before each turn; NULL: nobody does */
     int error;
 } server;
 
@@ -34,6 +35,10 @@ static void *run_server(void *unused)
     server.error = shrimp_offer(&server.service, &echo_shrimp, &options);
     __atomic_store_n(&server.ready, 1, __ATOMIC_RELEASE);
     while (!server.asked) {
+        struct shrimp_client *calling = server.calling;
+
+        if (calling)
+            __atomic_store_n(calling->out, calling->sequence += SHRIMP_NEXT, __ATOMIC_RELEASE);
         if (server.stuck)
             sss_yield();
         else if (shrimp_turn(&server.service, 20 * MS))
@@ -352,6 +357,30 @@ static void test_clients_whose_nodes_crash(void)
     }
 }
 
+/* It still finds the clients that come and go. */
+static void test_a_service_that_is_never_idle(void)
+{
+    const volatile uint64_t *calls = &server.service.calls;
+    struct shrimp_binding busy, other;
+    struct shrimp_options options = usual;
+
+    for (unsigned notify = 0; notify < 2; notify++) {
+        options.notify = notify != 0;
+        start_server();
+        EXPECT(bind_to(&busy, &options) == 0);
+        EXPECT(echo_null(&busy.client) == SHRIMP_OK);
+        server.calling = &busy.client;
+        while (*calls < 2)
+            sss_yield();
+        EXPECT(bind_to(&other, &options) == 0);
+        call_each(&other, 64, 0);
+        shrimp_unbind(&other);
+        await(&server.service.unbound, 1);
+        end_server(1);
+        shrimp_unbind(&busy);
+    }
+}
+
 /* Flags and lengths as no stub stores them. */
 static void test_a_client_of_ill_will(void)
 {
@@ -388,6 +417,7 @@ int main(void)
         {"notifications_in_place_of_polling", test_notifications_in_place_of_polling},
         {"many_clients", test_many_clients},
         {"clients_whose_nodes_crash", test_clients_whose_nodes_crash},
+        {"a_service_that_is_never_idle", test_a_service_that_is_never_idle},
         {"a_client_of_ill_will", test_a_client_of_ill_will},
     };
 

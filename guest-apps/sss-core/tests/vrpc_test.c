@@ -14,7 +14,7 @@
 #include "vmmc_rig.h"
 #include "vrpc_carriers.h"
 
-enum { SERVER = 2, CLIENT_NODE = 1, CLIENTS = 5 };
+enum { SERVER = 2, CLIENT_NODE = 1, CLIENTS = 5, CRASHING = 6 };
 
 static const struct timeval patience = {.tv_sec = 20};
 static enum vrpc_wait way;
@@ -255,6 +255,100 @@ static void test_many_clients(bool over_mbcf)
 }
 BOTH(test_many_clients)
 
+static CLIENT *patient_client(void)
+{
+    struct clntvrpc_options options = {
+        .wait = way, .deliberate_above = VRPC_DELIBERATE_ABOVE, .connect_ns = 30 * SECOND};
+    CLIENT *client = clntvrpc_create(SERVER, ECHO_PROGRAM, ECHO_VERSION, &options);
+
+    rig_must(client != NULL, clntvrpc_create_error());
+    return client;
+}
+
+/* Until the server has no more clients than these -> how many have left it. One that sleeps looks
+ * when it is called, by `waking`. */
+static uint64_t await_ends(unsigned clients, CLIENT *waking)
+{
+    const struct svcvrpc_counters *counters = svcvrpc_counters(transport);
+    uint64_t deadline = sss_now_ns() + 30 * SECOND;
+
+    do {
+        if (waking == NULL || null(waking) != RPC_SUCCESS)
+            sss_yield();
+    } while (counters->clients - counters->clients_gone > clients && sss_now_ns() < deadline);
+    return counters->clients_gone;
+}
+
+static void *run_crashing(void *unused)
+{
+    CLIENT *client;
+
+    (void)unused;
+    vmmc_rig_task(CLIENT_NODE);
+    for (unsigned i = 0; i < CRASHING; i++) {
+        client = patient_client();
+        EXPECT(null(client) == RPC_SUCCESS);
+        vmmc_rig_crash();
+        rig_end_client(client);
+    }
+    return NULL;
+}
+
+/* Where the server can offer no place more, those of clients whose nodes have crashed are had. */
+static void test_clients_whose_nodes_crash(void)
+{
+    const struct svcvrpc_counters *counters = svcvrpc_counters(transport);
+    CLIENT *first = patient_client(), *last, *next;
+    uint64_t gone = await_ends(1, first), clients = counters->clients;
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, run_crashing, NULL);
+    pthread_join(thread, NULL);
+    EXPECT(counters->clients == clients + CRASHING && counters->clients_gone == gone);
+    vmmc_rig_full(SERVER, true);
+    last = patient_client();
+    EXPECT(null(last) == RPC_SUCCESS);
+    EXPECT(counters->clients_gone == gone);
+    next = patient_client();
+    EXPECT(null(next) == RPC_SUCCESS && null(last) == RPC_SUCCESS);
+    EXPECT(counters->clients_gone == gone + CRASHING);
+    vmmc_rig_full(SERVER, false);
+    rig_end_client(next);
+    rig_end_client(last);
+    rig_end_client(first);
+}
+
+static CLIENT *volatile calling; /* NULL: nobody */
+
+/* In the server's task: each call that it serves brings the next one. */
+static void call_again(void)
+{
+    CLIENT *client = calling;
+    echo_data none = {0};
+
+    if (client != NULL)
+        rpc_one_way(client, ECHO_SINK_ONE_WAY, (xdrproc_t)xdr_echo_data, &none);
+}
+
+/* It still finds the clients that come and go. */
+static void test_a_server_that_is_never_idle(void)
+{
+    CLIENT *busy = patient_client(), *first = patient_client(), *other;
+    uint64_t gone = await_ends(2, first);
+
+    calling = busy;
+    rig.before = call_again;
+    EXPECT(null(first) == RPC_SUCCESS);
+    other = patient_client();
+    EXPECT(null(other) == RPC_SUCCESS);
+    rig_end_client(other);
+    EXPECT(await_ends(2, NULL) == gone + 1);
+    calling = NULL;
+    EXPECT(null(first) == RPC_SUCCESS); /* from here on the server's task leaves `busy` alone */
+    rig_end_client(first);
+    rig_end_client(busy);
+}
+
 /* What a client writes into its rings harms nobody else, and ends its line. */
 static void test_a_broken_ring_ends_its_line(void)
 {
@@ -315,6 +409,8 @@ int main(int argc, char **argv)
         {"who waits otherwise is refused", test_who_waits_otherwise_is_refused},
         {"many clients over VMMC", test_many_clients_over_vmmc},
         {"many clients over MBCF", test_many_clients_over_mbcf},
+        {"clients whose nodes crash", test_clients_whose_nodes_crash},
+        {"a server that is never idle", test_a_server_that_is_never_idle},
         {"a broken ring ends its line", test_a_broken_ring_ends_its_line},
         {"a server that dies in a call", test_a_server_that_dies_in_a_call},
     };
