@@ -156,8 +156,8 @@ static void tell_importers(unsigned id)
     const struct vmmc_message gone = {
         .type = MESSAGE_GONE, .export_id = id, .generation = ending->generation};
 
-    for (uint16_t node = 1; ending->importers != 0 && !vmmc_line_full(); node++)
-        if ((ending->importers & bit(node)) != 0) {
+    for (uint16_t node = 1; node <= SSS_NODES; node++)
+        if ((ending->importers & bit(node)) != 0 && !vmmc_line_full()) {
             ending->importers &= ~bit(node);
             vmmc_send_message(node, &gone);
         }
@@ -166,7 +166,8 @@ static void tell_importers(unsigned id)
 void vmmc_exports_tell(void)
 {
     for (unsigned id = 0; id < used; id++)
-        tell_importers(id);
+        if (exports->ending[id].importers != 0)
+            tell_importers(id);
 }
 
 static void close_and_tell(unsigned id)

@@ -70,7 +70,9 @@ static void tell_unimport(uint16_t node, uint32_t export_id, uint32_t generation
     vmmc_send_message(node, &message);
 }
 
-/* -> false: look again, its transfers are not over. Else it is, or it is when the line takes more. */
+/* -> false: look again, its transfers are not over. Else it is, or will be when the line takes
+ * more.
+ */
 static bool settle(unsigned id)
 {
     struct import *import = imports[id];

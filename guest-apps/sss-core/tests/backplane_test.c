@@ -493,8 +493,11 @@ static void wanted(void)
 /* ---- a full line: what can wait does ---- */
 static void say_fill(bool full)
 {
-    const struct vmmc_packet packet = {
-        .version = 1, .kind = PACKET_FIFO, .flags = full ? PACKET_FULL : 0, .from = NODE, .to = NODE};
+    const struct vmmc_packet packet = {.version = 1,
+                                       .kind = PACKET_FIFO,
+                                       .flags = full ? PACKET_FULL : 0,
+                                       .from = NODE,
+                                       .to = NODE};
 
     CHECK(deliver(&packet, NULL, FRAME));
 }

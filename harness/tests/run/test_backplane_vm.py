@@ -179,8 +179,8 @@ def test_stores_wait_while_the_outgoing_fifo_is_full(program: Path, tmp_path: Pa
 
 
 def test_who_floods_its_kernel_with_imports_waits_and_harms_nobody(program: Path, tmp_path: Path) -> None:
-    """Twice 1,350 messages of 96 bytes take 0.77 ms each at 1 Mbit/s; the FIFO has 32 KiB. The end of 150 imports comes on top
-    of a full one. Each import and its end is counted there, and another task is served meanwhile."""
+    """Twice 1,350 messages of 96 bytes take 0.77 ms each at 1 Mbit/s; the FIFO has 32 KiB. The end of 150 imports comes
+    on top of a full one. Each import and its end is counted there, and another task is served meanwhile."""
     pair = run_cases(program, tmp_path, "messages", backplane=SLOW)
     assert pair.told("client", "messages-client") == {
         "while it sends": [1],
