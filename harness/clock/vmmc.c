@@ -103,6 +103,7 @@ static void tell_fill(struct vmmc *v, bool high)
                                        .to = v->config->node,
                                        .count = v->fifo_fill};
     v->told_high = high;
+    memcpy(v->seen + VMMC_HIGH_AT, &(uint32_t){high}, sizeof(uint32_t));
     tell(v, &header, NULL, 0);
 }
 
@@ -118,18 +119,23 @@ static void drain_fifo(struct vmmc *v, uint64_t now_ns)
     }
 }
 
-static bool is_low(const struct vmmc *v, uint32_t fill)
+static uint32_t high_mark(const struct vmmc *v)
 {
-    return fill < v->config->fifo_bytes / 4;
+    return v->config->fifo_bytes / 4 * 3;
 }
 
-// When the FIFO is low if nothing else enters it.
-static uint64_t low_from_ns(const struct vmmc *v)
+static uint32_t low_mark(const struct vmmc *v)
+{
+    return v->config->fifo_bytes / 4;
+}
+
+// When the FIFO, which holds more, is below that fill if nothing else enters it.
+static uint64_t below_from_ns(const struct vmmc *v, uint32_t limit)
 {
     uint32_t fill = v->fifo_fill, place = v->leaving_first;
     for (;; place = (place + 1) % v->leaving_places) {
         fill -= v->leaving[place].bytes;
-        if (is_low(v, fill))
+        if (fill < limit)
             return (v->leaving[place].end_ps + PS_PER_NS - 1) / PS_PER_NS;
     }
 }
@@ -137,9 +143,9 @@ static uint64_t low_from_ns(const struct vmmc *v)
 // The kernel keeps those from running who would fill it, from three quarters until it is low.
 static void watch_fifo(struct vmmc *v)
 {
-    if (v->told_high || v->fifo_fill <= v->config->fifo_bytes / 4 * 3)
+    if (v->told_high || v->fifo_fill <= high_mark(v))
         return;
-    v->low_ns = low_from_ns(v);
+    v->low_ns = below_from_ns(v, low_mark(v));
     tell_fill(v, true);
 }
 
@@ -147,10 +153,10 @@ static void watch_fifo(struct vmmc *v)
 static void look_whether_low(struct vmmc *v, uint64_t now_ns)
 {
     drain_fifo(v, now_ns);
-    if (is_low(v, v->fifo_fill))
+    if (v->fifo_fill < low_mark(v))
         tell_fill(v, false);
     else
-        v->low_ns = low_from_ns(v);
+        v->low_ns = below_from_ns(v, low_mark(v));
 }
 
 // Whether the outgoing FIFO takes the packet, which is on the line as soon as that is free.
@@ -305,6 +311,22 @@ static uint64_t listed(const struct vmmc *v, uint64_t list, uint64_t at)
     return page + at % VMMC_PAGE;
 }
 
+// Whether the engine pauses with the piece under way: it gives the last quarter of the FIFO to
+// those that cannot wait, and lets a high one become low. A piece that needs more goes alone.
+static bool pauses(struct vmmc *v, uint64_t now_ns)
+{
+    uint32_t bytes = VMMC_HEADER + piece(&v->transfers[v->first_transfer]);
+    if (v->open.length) // leaves before it
+        bytes += VMMC_HEADER + v->open.length;
+    uint32_t limit = bytes > high_mark(v) ? 1 : high_mark(v) - bytes + 1;
+    drain_fifo(v, now_ns);
+    if (!v->told_high && v->fifo_fill < limit)
+        return false;
+    uint64_t until_ns = v->told_high ? v->low_ns : below_from_ns(v, limit);
+    v->read_ps = v->engine_free_ps = until_ns * PS_PER_NS;
+    return true;
+}
+
 // The piece under way has been read: it leaves as it is in memory now. What is being combined is
 // older than it.
 static void send_piece(struct vmmc *v, uint64_t now_ns)
@@ -414,10 +436,10 @@ void vmmc_timeout(struct vmmc *v, uint64_t now_ns)
     for (uint64_t next; (next = vmmc_next_ns(v)) <= now_ns;)
         if (combined_ns(v) == next)
             leave(v, now_ns, VMMC_TIMER);
-        else if (transfer_ns(v) == next)
-            send_piece(v, now_ns);
-        else
+        else if (v->told_high && v->low_ns == next) // a piece may wait for just this
             look_whether_low(v, now_ns);
+        else if (!pauses(v, now_ns))
+            send_piece(v, now_ns);
 }
 
 // A packet for no export of this node. The answer has its own generation and place: the sender

@@ -39,6 +39,7 @@ enum vmmc_register {
     VMMC_NODE_AT = 8,
     VMMC_FLUSH_AT = 16,   // a store: what is combined leaves
     VMMC_CONTROL_AT = 24, // a store {node 16, bytes 16, 0}: the message leaves
+    VMMC_HIGH_AT = 32,    // 1 from when the kernel is told that the FIFO is high until it is low
     // 64 bits each, counted by the adapter
     VMMC_STORES_AT = 64,   // to bound pages
     VMMC_PACKETS_AT = 72,  // sent
@@ -152,7 +153,7 @@ struct vmmc {
     uint8_t packet[VMMC_PACKET_MOST];
     struct vmmc_transfer transfers[VMMC_TRANSFERS]; // a ring
     uint32_t first_transfer, transfer_count, transfers_begun;
-    uint64_t read_ps, engine_free_ps; // when the piece under way has been read
+    uint64_t read_ps, engine_free_ps; // when the piece under way has been read, and may leave
     // The line into the backplane: what has not left, by its end.
     struct {
         uint64_t end_ps;

@@ -49,6 +49,16 @@ void vmmc_restart(void)
 
 /* ---- what the adapter tells ---- */
 
+/* Ends that could not be told come before what their tasks, or others, ask for. */
+static void line_fills(bool full)
+{
+    vmmc_bindings_stop(full);
+    if (full)
+        return;
+    vmmc_exports_tell();
+    vmmc_imports_settle();
+}
+
 static const char HEAD[] = "\x02\x53\x48\x52\x00\x00\x88\xb5sundial-vmmc";
 enum { PACKET_AT = NET_MAC + sizeof(HEAD) - 1, DATA_AT = PACKET_AT + sizeof(struct vmmc_packet) };
 
@@ -76,7 +86,7 @@ bool vmmc_received(const uint8_t *frame, size_t length)
         return false;
     memcpy(&packet, frame + PACKET_AT, sizeof(packet));
     if (packet.kind == PACKET_FIFO)
-        vmmc_bindings_stop((packet.flags & PACKET_FULL) != 0);
+        line_fills((packet.flags & PACKET_FULL) != 0);
     else if (packet.from < 1 || packet.from > SSS_NODES)
         return true;
     else if (packet.kind == PACKET_NACK)
@@ -91,6 +101,11 @@ bool vmmc_received(const uint8_t *frame, size_t length)
 
 /* ---- system calls ---- */
 
+static long import(const uint64_t arguments[6])
+{
+    return vmmc_bindings_wait(import) ? TASK_AGAIN : vmmc_import_open(arguments);
+}
+
 long vmmc_call(unsigned call, const uint64_t arguments[6])
 {
     struct task *task = task_current();
@@ -103,7 +118,7 @@ long vmmc_call(unsigned call, const uint64_t arguments[6])
     case SSS_VMMC_UNEXPORT:
         return vmmc_export_close(task, arguments[0]);
     case SSS_VMMC_IMPORT:
-        return vmmc_import_open(arguments);
+        return import(arguments);
     case SSS_VMMC_UNIMPORT:
         return vmmc_import_close(task, arguments[0]);
     case SSS_VMMC_BIND:

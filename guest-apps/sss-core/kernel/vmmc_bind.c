@@ -126,6 +126,15 @@ void vmmc_bindings_stop(bool stop)
         thread_wake_all(&storing);
 }
 
+bool vmmc_bindings_wait(call_function again)
+{
+    /* The adapter may know already that it fills, or that it no longer does. */
+    if (!stopped && !vmmc_line_full())
+        return false;
+    thread_sleep(&storing, again);
+    return true;
+}
+
 bool vmmc_bindings_fault(uint64_t address)
 {
     uint64_t page = address & ~(PAGE - 1);

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "thread.h"
+
 struct task;
 struct vmmc_target;
 
@@ -21,5 +23,8 @@ void vmmc_bindings_free(unsigned import);
 
 /* The outgoing FIFO is filling: stores to bound memory wait until it is nearly empty. */
 void vmmc_bindings_stop(bool stop);
+/* A call that sends a message waits as stores do -> whether the current thread
+ * sleeps now; then `again` is called. */
+bool vmmc_bindings_wait(call_function again);
 /* Such a store of the current thread, which sleeps now (trap_on_page_fault). */
 bool vmmc_bindings_fault(uint64_t address);

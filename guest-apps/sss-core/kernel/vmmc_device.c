@@ -16,6 +16,7 @@ enum {
     NODE_AT = 8,
     FLUSH_AT = 16,
     SEND_AT = 24, /* a store: node 16, length 16 */
+    LINE_FULL_AT = 32,
     MESSAGE_AT = 0x100,
     EXPORTS_AT = 0x1000, /* entries of 256 bytes: generation 32, pages 32; list */
     DELIBERATE_AT = 0x10000,
@@ -174,6 +175,11 @@ uint64_t vmmc_transfers_pending(unsigned import)
 void vmmc_flush(void)
 {
     *word(FLUSH_AT) = 0;
+}
+
+bool vmmc_line_full(void)
+{
+    return *(volatile uint32_t *)(memory + LINE_FULL_AT) != 0;
 }
 
 void vmmc_send_message(uint16_t to, const struct vmmc_message *message)

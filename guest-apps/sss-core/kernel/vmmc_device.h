@@ -65,4 +65,6 @@ void vmmc_hide_source(unsigned import, unsigned slot);
 uint64_t vmmc_transfers_pending(unsigned import);
 
 void vmmc_flush(void); /* what is being combined leaves */
+/* From above three quarters of the outgoing FIFO until it is below one. */
+bool vmmc_line_full(void);
 void vmmc_send_message(uint16_t to, const struct vmmc_message *message);

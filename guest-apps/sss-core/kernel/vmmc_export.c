@@ -27,6 +27,10 @@ struct export
 /* A name stays until its place is used again: who asks for it learns that the export is gone. */
 static struct {
     struct export *at[VMMC_EXPORTS];
+    struct ending {
+        uint64_t importers; /* that do not know yet that it is gone */
+        uint32_t generation;
+    } ending[VMMC_EXPORTS];
     uint64_t names[VMMC_EXPORTS][VMMC_NAME / sizeof(uint64_t)];
 } * exports;
 static unsigned used;       /* places that have ever been used */
@@ -121,7 +125,7 @@ long vmmc_export_open(uint64_t setup_address)
     strncpy((char *)name, setup.name, VMMC_NAME - 1);
     if (!name_is_free(task, name, (setup.flags & VMMC_SINGLE) != 0))
         return -SSS_EEXIST;
-    while (id < VMMC_EXPORTS && exports->at[id] != NULL)
+    while (id < VMMC_EXPORTS && (exports->at[id] != NULL || exports->ending[id].importers != 0))
         id++;
     if (id == VMMC_EXPORTS)
         return -SSS_EAGAIN;
@@ -145,16 +149,33 @@ static void close(unsigned id)
     page_free(export);
 }
 
+/* As many as the line takes. */
+static void tell_importers(unsigned id)
+{
+    struct ending *ending = &exports->ending[id];
+    const struct vmmc_message gone = {
+        .type = MESSAGE_GONE, .export_id = id, .generation = ending->generation};
+
+    for (uint16_t node = 1; node <= SSS_NODES; node++)
+        if ((ending->importers & bit(node)) != 0 && !vmmc_line_full()) {
+            ending->importers &= ~bit(node);
+            vmmc_send_message(node, &gone);
+        }
+}
+
+void vmmc_exports_tell(void)
+{
+    for (unsigned id = 0; id < used; id++)
+        if (exports->ending[id].importers != 0)
+            tell_importers(id);
+}
+
 static void close_and_tell(unsigned id)
 {
-    const struct vmmc_message gone = {
-        .type = MESSAGE_GONE, .export_id = id, .generation = exports->at[id]->generation};
-    uint64_t importers = exports->at[id]->importers;
-
+    exports->ending[id].importers = exports->at[id]->importers;
+    exports->ending[id].generation = exports->at[id]->generation;
     close(id);
-    for (uint16_t node = 1; node <= SSS_NODES; node++)
-        if ((importers & bit(node)) != 0)
-            vmmc_send_message(node, &gone);
+    tell_importers(id);
 }
 
 long vmmc_export_close(struct task *task, uint64_t id)
@@ -174,9 +195,11 @@ void vmmc_exports_of_ended(const struct task *task)
 
 void vmmc_exports_forget(void)
 {
-    for (unsigned id = 0; id < used; id++)
+    for (unsigned id = 0; id < used; id++) {
+        exports->ending[id].importers = 0;
         if (exports->at[id] != NULL)
             close(id);
+    }
 }
 
 /* ---- for other nodes ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An import whose transfers have not been read to the end stays until they are: its sources must
- * not become other memory, and its exporter not think it is over.
+ * not become other memory, and its exporter not think it is over. So does one whose exporter cannot
+ * be told yet, for the adapter is full: a task that ends may have more of them than it takes.
  */
 #include "vmmc_import.h"
 
@@ -69,14 +70,19 @@ static void tell_unimport(uint16_t node, uint32_t export_id, uint32_t generation
     vmmc_send_message(node, &message);
 }
 
-/* -> whether its transfers are over, and so is it. */
+/* -> false: look again, its transfers are not over. Else it is, or will be when the line takes
+ * more.
+ */
 static bool settle(unsigned id)
 {
     struct import *import = imports[id];
+    bool tell = import->untold && !import->gone;
 
     if (vmmc_transfers_pending(id) != 0)
         return false;
-    if (import->untold && !import->gone)
+    if (tell && vmmc_line_full())
+        return true;
+    if (tell)
         tell_unimport(import->target.node, import->target.export_id, import->target.generation);
     for (unsigned slot = 0; slot < import->source_count; slot++) {
         vmmc_hide_source(id, slot);
@@ -88,15 +94,21 @@ static bool settle(unsigned id)
     return true;
 }
 
-static void look_at_closing(struct timer *timer)
+void vmmc_imports_settle(void)
 {
     bool again = false;
 
     for (unsigned id = 0; id < used; id++)
         if (imports[id] != NULL && imports[id]->state == CLOSING && !settle(id))
             again = true;
-    if (again)
-        timer_set(timer, now_ns() + CLOSING_NS);
+    if (again && !closing.armed)
+        timer_set(&closing, now_ns() + CLOSING_NS);
+}
+
+static void look_at_closing(struct timer *timer)
+{
+    (void)timer;
+    vmmc_imports_settle();
 }
 
 static void close(unsigned id, bool tell)

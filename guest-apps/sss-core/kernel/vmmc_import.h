@@ -15,6 +15,8 @@ long vmmc_import_source(const uint64_t arguments[6]);
 long vmmc_import_close(struct task *task, uint64_t handle);
 void vmmc_imports_of_ended(const struct task *task);
 void vmmc_imports_forget(void); /* as in a crash: nobody is told */
+/* The line takes more: exporters learn of the imports that are over. */
+void vmmc_imports_settle(void);
 
 /* What node `from` says; an export is gone also if the node refuses packets for it. */
 void vmmc_import_answered(uint16_t from, const struct vmmc_message *answer);

@@ -44,6 +44,7 @@ static uint64_t pending; /* of every import */
 enum { TIMERS = 4 };     /* of one that is asked for, and of those that are closing */
 static struct timer *timers[TIMERS];
 static uint64_t word_changes;
+static unsigned line_takes = UINT32_MAX; /* messages until it is full */
 
 void *page_alloc_user(void)
 {
@@ -306,9 +307,15 @@ void vmmc_flush(void)
 {
 }
 
+bool vmmc_line_full(void)
+{
+    return line_takes == 0;
+}
+
 void vmmc_send_message(uint16_t to, const struct vmmc_message *message)
 {
-    CHECK(to >= 1 && to <= SSS_NODES);
+    CHECK(to >= 1 && to <= SSS_NODES && line_takes != 0);
+    line_takes -= line_takes != UINT32_MAX;
     sent = *message;
     sent_count++;
 }
@@ -483,6 +490,76 @@ static void wanted(void)
     CHECK(status_of_asking(KEY) == VMMC_GONE && words.wanted == 1);
 }
 
+/* ---- a full line: what can wait does ---- */
+static void say_fill(bool full)
+{
+    const struct vmmc_packet packet = {.version = 1,
+                                       .kind = PACKET_FIFO,
+                                       .flags = full ? PACKET_FULL : 0,
+                                       .from = NODE,
+                                       .to = NODE};
+
+    CHECK(deliver(&packet, NULL, FRAME));
+}
+
+static void full_line(void)
+{
+    enum { MANY = 50, PORTION = 20 };
+    struct vmmc_message message = {.type = MESSAGE_IMPORT, .key = KEY};
+    uint64_t arguments[6] = {(uint64_t)&asking};
+    unsigned told;
+
+    for (unsigned i = 0; i < MANY; i++) {
+        CHECK(import(i, 10 + i) == (long)i && export(i, 0) == (long)i);
+        name_it(&message, i);
+        say(&message);
+    }
+    /* Its end is told in portions, each as large as the line takes. */
+    told = sent_count;
+    line_takes = 0;
+    say_fill(true);
+    ended(&task);
+    let_time_pass();
+    CHECK(sent_count == told && pages_in_use == MANY && timers[0] == NULL);
+    for (unsigned left = 2 * MANY, portion; left != 0; left -= portion) {
+        portion = left < PORTION ? left : PORTION;
+        line_takes = PORTION;
+        say_fill(false);
+        told += portion;
+        CHECK(sent_count == told);
+    }
+    CHECK(pages_in_use == 0 && sent.type == MESSAGE_UNIMPORT);
+    say_fill(false);
+    CHECK(sent_count == told);
+    /* A call waits from when the adapter knows until the kernel does, and again. */
+    thread.state = THREAD_RUNNING;
+    line_takes = 0;
+    CHECK(vmmc_call(SSS_VMMC_IMPORT, arguments) == TASK_AGAIN && thread.state == THREAD_ASLEEP);
+    say_fill(true);
+    say_fill(false);
+    CHECK(result_of_asking() == TASK_AGAIN && thread.state == THREAD_ASLEEP);
+    say_fill(true);
+    line_takes = UINT32_MAX;
+    CHECK(thread.state == THREAD_ASLEEP && sent_count == told);
+    say_fill(false);
+    CHECK(result_of_asking() == TASK_AGAIN && thread.state == THREAD_ASLEEP);
+    CHECK(sent_count == told + 1 && sent.type == MESSAGE_IMPORT);
+    ended(&task);
+    thread.state = THREAD_RUNNING;
+    /* A place whose end is not told is no other's; as a crash has it, nobody is told. */
+    CHECK(export(0, 0) == 0);
+    name_it(&message, 0);
+    say(&message);
+    line_takes = 0;
+    CHECK(vmmc_call(SSS_VMMC_UNEXPORT, (const uint64_t[6]){0}) == 0 && export(1, 0) == 1);
+    line_takes = UINT32_MAX;
+    told = sent_count;
+    vmmc_restart();
+    say_fill(false);
+    CHECK(sent_count == told && export(0, 0) == 0);
+    ended(&task);
+}
+
 /* ---- sense: small numbers, so that much of it fits; who has a single export is known ---- */
 static unsigned holders[VMMC_EXPORTS], granted;
 static struct vmmc_message last_granted;
@@ -593,6 +670,8 @@ int main(int argc, char **argv)
     wanted();
     nothing_is_left();
     thread.state = THREAD_RUNNING;
+    full_line();
+    nothing_is_left();
     sense(count);
     nothing_is_left();
     printf("backplane: %u messages twice, %u answers, %u imports granted\n", count, sent_count,

@@ -190,6 +190,82 @@ static void test_a_filling_fifo_is_told_once_and_when_it_is_low(void)
     free(v.leaving);
 }
 
+static void test_the_engine_pauses_while_the_fifo_has_no_room_for_its_packet(void)
+{
+    struct vmmc v;
+    struct vmmc_config fast = CONFIG;
+    fast.link_rate_bps = fast.dma_rate_bps = 8000000; // 1 us a byte
+    fast.fifo_bytes = 8256;                           // three quarters 6192, a quarter 2064
+    begin(&v, &fast);
+    import(&v, 0);
+    bind(&v, 0, 2, 0, VMMC_ENABLED);
+    // Three pieces of 4,096 bytes, read at once: 2,096 bytes may be there when one enters.
+    store(&v, 0, VMMC_DU, transfer(0, 0, 0, 3 * VMMC_PAGE), 8);
+    vmmc_timeout(&v, 4098800);
+    CHECK(sent_count == 1 && v.fifo_fill == 4128 && vmmc_next_ns(&v) == 4098800 + 4096000);
+    // 55 packets of 40 bytes behind it are on the line from 8,226,800 on, each 40 us.
+    for (unsigned i = 0; i < 55; i++)
+        store(&v, 5000000, VMMC_AU, i, 8);
+    CHECK(told_count == 1 && told_fill(0, true, 4128 + 52 * 40) && counted(&v, VMMC_HIGH_AT) == 1);
+    // Read, but the FIFO is high: until 51 are left, of the 52 that were there or of the 55.
+    vmmc_timeout(&v, 8194800);
+    CHECK(sent_count == 56 && vmmc_next_ns(&v) == 8226800 + 40000);
+    vmmc_timeout(&v, 8226800 + 40000);
+    CHECK(sent_count == 56 && vmmc_next_ns(&v) == 8226800 + 4 * 40000);
+    memory[9 * VMMC_PAGE] = 77; // of the second piece
+    vmmc_timeout(&v, 8386799);
+    CHECK(told_count == 1 && sent_count == 56);
+    vmmc_timeout(&v, 8386800); // told first: then it leaves, as it is in memory now
+    CHECK(told_count == 2 && told_fill(1, false, 2040) && !counted(&v, VMMC_HIGH_AT));
+    CHECK(sent_count == 57 && sent[56].data[0] == 77 && v.fifo_fill == 2040 + 4128);
+    // The next one is read from now on. With the one before it the FIFO would be high, so that has
+    // left first: behind 51 of 40 bytes.
+    CHECK(vmmc_next_ns(&v) == 8386800 + 4096000);
+    vmmc_timeout(&v, 12482800);
+    CHECK(sent_count == 57 && vmmc_next_ns(&v) == 8386800 + 2040000 + 4128000);
+    vmmc_timeout(&v, 14554800);
+    CHECK(sent_count == 58 && v.fifo_fill == 4128 && sent[57].header.flags == VMMC_LAST);
+    CHECK(vmmc_next_ns(&v) == UINT64_MAX && told_count == 2);
+    // One that is larger than three quarters goes alone.
+    free(v.leaving);
+    fast.fifo_bytes = 4128;
+    begin(&v, &fast);
+    import(&v, 0);
+    store(&v, 0, VMMC_DU, transfer(0, 0, 0, 2 * VMMC_PAGE), 8);
+    vmmc_timeout(&v, 4098800);
+    vmmc_timeout(&v, 8194800);
+    CHECK(sent_count == 1 && vmmc_next_ns(&v) == 8226800);
+    vmmc_timeout(&v, 8226800);
+    CHECK(sent_count == 2 && v.fifo_fill == 4128 && !v.overflow);
+    free(v.leaving);
+}
+
+// Of one byte each the line takes 33: 165 ns, the engine reads one in 43 ns.
+static void test_a_flood_of_short_transfers_leaves_the_last_quarter_free(void)
+{
+    struct vmmc v;
+    struct vmmc_config config = CONFIG;
+    config.dma_rate_bps = 184000000;
+    unsigned begun = 0;
+    begin(&v, &config);
+    import(&v, 0);
+    for (uint64_t now = 0; now < 600000; now += 80) {
+        vmmc_timeout(&v, now);
+        if (sent_count > SENT_MOST - 100)
+            break;
+        if (counted(&v, VMMC_DU + VMMC_PENDING_AT) == VMMC_TRANSFERS)
+            continue;
+        store(&v, now, VMMC_DU, transfer(0, 0, begun++ % VMMC_PAGE, 1), 8);
+        CHECK(!v.overflow && v.fifo_fill <= 32768 / 4 * 3 && told_count == 0);
+    }
+    // The line has never been idle since the first: 200 packets an engine ahead, at least.
+    CHECK(sent_count > 600000 / 165 - 50 && v.fifo_fill > 32768 / 4 * 3 - 33);
+    CHECK(counted(&v, VMMC_DU + VMMC_ERRORS_AT) == 0);
+    for (unsigned i = 0; i < sent_count; i++)
+        CHECK(sent[i].header.count == i && sent[i].header.flags == VMMC_LAST);
+    free(v.leaving);
+}
+
 // Against a FIFO that is stepped through each nanosecond.
 static void test_random_fills_are_told_when_they_happen(void)
 {
@@ -333,6 +409,8 @@ int main(void)
     RUN(test_a_binding_or_a_transfer_notifies);
     RUN(test_the_kernel_is_told_of_notifications_and_refusals);
     RUN(test_a_filling_fifo_is_told_once_and_when_it_is_low);
+    RUN(test_the_engine_pauses_while_the_fifo_has_no_room_for_its_packet);
+    RUN(test_a_flood_of_short_transfers_leaves_the_last_quarter_free);
     RUN(test_random_fills_are_told_when_they_happen);
     RUN(test_nothing_that_is_stored_or_arrives_breaks_the_adapter);
     printf("%u passed, 0 failed\n", tests_passed);

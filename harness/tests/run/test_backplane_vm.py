@@ -23,6 +23,7 @@ RESTART = {"app": "restart", "options": {}}
 NS_OF_INSTRUCTION = 16
 WORD_NS, MESSAGE_BYTES = 500, 64
 QUICK = {"word_latency": f"{WORD_NS} ns", "link_rate": "4 Gbit/s", "dma_rate": "4 Gbit/s"}
+SLOW = {"word_latency": "400 us", "link_rate": "1 Mbit/s", "dma_rate": "1 Mbit/s"}
 MESSAGE_NS = WORD_NS + (MESSAGE_BYTES - 8) * 2 * 2
 """On the way, over the line and into memory."""
 MOST = {"import": 3000, "start": 25, "notification": 350}
@@ -175,6 +176,25 @@ def test_stores_wait_while_the_outgoing_fifo_is_full(program: Path, tmp_path: Pa
     told = run_cases(program, tmp_path, "flood").told("client", "flood-client")
     assert (told["child"], told["last"], told["others ran"]) == ([PAGE_FAULT], [4000], [1])
     assert 4000 * 200 - 32768 * 5 < told["ns"][0] < 4000 * 200 * 1.05
+
+
+def test_who_floods_its_kernel_with_imports_waits_and_harms_nobody(program: Path, tmp_path: Path) -> None:
+    """Twice 1,350 messages of 96 bytes take 0.77 ms each at 1 Mbit/s; the FIFO has 32 KiB. The end of 150 imports comes
+    on top of a full one. Each import and its end is counted there, and another task is served meanwhile."""
+    pair = run_cases(program, tmp_path, "messages", backplane=SLOW)
+    assert pair.told("client", "messages-client") == {
+        "while it sends": [1],
+        "child": [PAGE_FAULT] * 2,
+        "pages lost": [0],
+    }
+    assert pair.told("server", "messages-server") == {"before the others": [1], "imported": [3001]}
+
+
+def test_transfers_wait_while_the_outgoing_fifo_is_full(program: Path, tmp_path: Path) -> None:
+    """3,000 packets of 33 bytes: 1,320 ns each on a line from whose memory a byte is read in 40 ns."""
+    pair = run_cases(program, tmp_path, "short", backplane={"link_rate": "200 Mbit/s", "dma_rate": "200 Mbit/s"})
+    assert pair.told("client", "short-client") == {"errors": [0]}
+    assert pair.told("server", "short-server") == {"last": [77]}
 
 
 def test_an_exporter_whose_node_restarts_is_gone_until_it_exports_again(program: Path, tmp_path: Path) -> None:

@@ -161,6 +161,98 @@ static void flood_client(void)
     flood_all();
 }
 
+/* ---- messages: more of the kernel's than the line takes ---- */
+enum { ABANDONED = 600, KEPT = 150, EACH_TWICE = 2 * (ABANDONED + KEPT) };
+#define MESSAGES_LEFT_NS 500000000ull /* what was in the FIFO, and ends after it */
+
+static void messages_server(void)
+{
+    volatile uint64_t *in = memory(1);
+
+    export("messages", in, 1, 0);
+    sss_ready();
+    until(&in[0], 1);
+    tell("before the others", imported < EACH_TWICE);
+    until_counted(&imported, 2 * EACH_TWICE + 1);
+    until(&in[0], 2);
+    tell("imported", imported);
+}
+
+/* Does not wait for answers; those that come are refused, which is one message more. Ends while the
+ * line is full, with more imports than it takes messages then. */
+static void messages_child(void)
+{
+    struct vmmc_import_setup setup = import_setup("messages");
+    int handle = 0;
+
+    setup.timeout_ns = 0;
+    for (unsigned i = 0; i < ABANDONED; i++)
+        vmmc_import(&setup);
+    setup.timeout_ns = SSS_FOREVER;
+    for (unsigned i = 0; i < KEPT; i++)
+        handle = vmmc_import(&setup);
+    sss_thread(flooding, (void *)(bind(1, handle, 0) + 1), 4096);
+    sss_wait_word(&notified, 0, 30000000);
+    *(volatile uint64_t *)0xffff800000345678 = 1;
+}
+
+static void messages_hostile(void *unused)
+{
+    (void)unused;
+    tell("child", child("messages-child", NULL));
+    gone = 1;
+}
+
+static void messages_client(void)
+{
+    struct vmmc_import_setup setup = import_setup("messages");
+    volatile uint64_t *out;
+    long before;
+
+    setup.timeout_ns = SSS_FOREVER;
+    setup.gone = NULL;
+    sss_thread(messages_hostile, NULL, 4096);
+    sss_wait_word(&notified, 0, 100000000);
+    out = bind(1, vmmc_import(&setup), 0);
+    out[0] = 1;
+    tell("while it sends", gone == 0);
+    until_counted(&gone, 1);
+    sss_wait_word(&notified, 0, MESSAGES_LEFT_NS);
+    before = free_pages();
+    tell("child", child("messages-child", NULL));
+    sss_wait_word(&notified, 0, MESSAGES_LEFT_NS);
+    tell("pages lost", before - free_pages());
+    out[0] = 2;
+}
+
+/* ---- short transfers: their headers are more than the line takes ---- */
+enum { SHORT = 3000, QUEUED = 64 };
+
+static void short_server(void)
+{
+    volatile uint64_t *in = memory(1);
+
+    export("short", in, 1, 0);
+    sss_ready();
+    until_counted(&notified, 1);
+    tell("last", (long)in[0]);
+}
+
+static void short_client(void)
+{
+    volatile uint64_t *source = memory(1), *du;
+    int slot, handle = import("short", &du);
+
+    slot = vmmc_source(handle, (void *)source, 1);
+    source[0] = 77;
+    for (unsigned i = 1; i <= SHORT; i++) {
+        while (vmmc_pending(du) == QUEUED)
+            ;
+        vmmc_send(du, (unsigned)slot, 0, 0, 1, i == SHORT);
+    }
+    tell("errors", (long)vmmc_errors(du));
+}
+
 /* ---- costs, in ns of the clock ---- */
 static uint64_t count(void)
 {
@@ -206,6 +298,11 @@ const struct task_case updates_cases[] = {
     {"flood-server", flood_server},
     {"flood-client", flood_client},
     {"flood-child", flood_child},
+    {"messages-server", messages_server},
+    {"messages-client", messages_client},
+    {"messages-child", messages_child},
+    {"short-server", short_server},
+    {"short-client", short_client},
     {"costs-server", costs_server},
     {"costs-client", costs_client},
     {NULL, NULL},
