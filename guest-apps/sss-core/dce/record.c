@@ -124,26 +124,25 @@ void dce_record_put_batch(struct dce_record *record, const struct call_record *c
     dce_rows_end();
 }
 
-static _Noreturn void fail(const char *format, va_list arguments)
+void samples_fail(const char *format, ...)
 {
     char message[MESSAGE];
+    va_list arguments;
 
+    va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
     task_fail("%s", message);
 }
 
-void samples_fail(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    fail(format, arguments);
-}
-
+/* A task has one way to fail. */
 void samples_refuse(const char *format, ...)
 {
+    char message[MESSAGE];
     va_list arguments;
 
     va_start(arguments, format);
-    fail(format, arguments);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    task_fail("%s", message);
 }

@@ -30,7 +30,7 @@ def load(folder: Path, workload: str, topology: str | None = None) -> ShrimpRpc:
         ("sizes: 4, procedures: echo", f"procedures: 'echo' is not known; allowed: {WORDS}"),
         ("sizes: 4, wait: sleep", "wait: 'sleep' is not known; allowed: poll, notify"),
         ("sizes: edges", "sizes: edges over a backplane: only those of udp and tcp are known; allowed: sizes and ranges FIRST:LAST:STEP"),
-        ("sizes: 4, transports: vrpc", "transports: unknown field; allowed: clients, server, series, sizes, calls, warmup, order, app, procedures, wait, total_timeout"),
+        ("sizes: 4, transports: vrpc", "transports: unknown field; allowed: clients, server, series, sizes, calls, warmup, order, trace, app, procedures, wait, total_timeout"),
     ],
 )  # fmt: skip
 def test_refused(tmp_path: Path, workload: str, line: str) -> None:
