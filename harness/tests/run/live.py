@@ -106,7 +106,7 @@ def run_plugin(*arguments, **options):
     return replace(plugin, arguments=(*plugin.arguments, ("jitter", jitter_ns))) if jitter_ns else plugin
 def count(self, event):
     with open(counts, "a") as file:
-        file.write(json.dumps(self.report(event.machine)) + "\\n")
+        file.write(json.dumps({**self.report(event.machine), "machine": event.machine}) + "\\n")
     return ended(self, event)
 rig.run_plugin, rig.Rig.ended = run_plugin, count
 from sundial.cli.main import main
@@ -122,8 +122,9 @@ def stirred(jitter_ns: int, scenario: Path, out: Path, *options: str) -> dict[st
     argv += options
     done = subprocess.run(argv, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    reports = [json.loads(line) for line in counts.read_text().splitlines()]
-    finished = [report for report in reports if report.get("status") == "finished"]
+    # The end of a machine may be heard of several times.
+    reports = {each["machine"]: each for each in map(json.loads, counts.read_text().splitlines())}
+    finished = [report for report in reports.values() if report.get("status") == "finished"]
     names = ("gates", "looks", "splits", "sent", "instructions", "stamps", "stamps_checked")
     return {name: sum(report[name] for report in finished) for name in names}
 

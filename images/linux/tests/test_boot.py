@@ -211,7 +211,7 @@ def test_a_wrong_option_fails_its_step_and_no_other(image: Path, tmp_path: Path)
         guest.start((tmp_path / "a", tmp_path / "b"))
         assert guest.wait_for("done")["status"] == 1
         assert "frobnicate" in guest.lines("error")[0]["message"]
-        assert [step["status"] for step in guest.lines("step")] == [1, 0]
+        assert [step["status"] for step in guest.lines("step")] == [2, 0]
         row = guest.batches()[0][1][0]
         assert row["ok"] == 0 and "Timed out" in row["error"]
 

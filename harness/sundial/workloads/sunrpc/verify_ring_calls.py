@@ -14,6 +14,8 @@ from sundial.workloads.sunrpc.verify_rings import Finding, Record, Ring, check_l
 
 _XIDS = 1 << 32
 _ENDS = ("client_task", "server_node", "server_task")
+_LAST = "server_task"
+"""What a line says of its last call: a server may have been started anew before."""
 _NONE: tuple[Record | None, Record | None] = (None, None)
 
 
@@ -35,6 +37,8 @@ class RingCalls:
     """Of each call: task of the client, node and task of the server."""
     failed: set[int] = field(default_factory=set)
     """Nodes of clients of which a call has failed, maybe before it was in a ring."""
+    last: dict[tuple[str, int], tuple[int, int, Mapping[str, Any]]] = field(default_factory=dict)
+    """Of each batch, the last call between tasks that are known: its number, the server's task, and the line."""
     first_deliberate: set[tuple[int, int]] = field(default_factory=set)
     """The calls, one of a line at most, that were the first there to go by deliberate update."""
 
@@ -89,6 +93,8 @@ class RingCalls:
         line = self.contents.described.batches.get((sample["client"], sample["batch"]), {})
         ends = self.ends.get((client, sample["xid"]))
         due = {} if ends is None else dict(zip(_ENDS, ends, strict=True))
+        if ends is not None:
+            self.last[sample["client"], sample["batch"]] = sample["id"], due.pop(_LAST), line
         due["depth"] = 1
         if line.get("wait") == "notify":
             due["polls"] = 0
@@ -149,7 +155,10 @@ class RingCalls:
             yield call, "ring.ended", "when the reply had come", text, reply.rows
 
     def check_left(self) -> None:
-        """Messages of no call; and that clients count their calls."""
+        """Messages of no call; and that clients count their calls, and name whom they called last."""
+        for call, task, line in self.last.values():
+            if line.get(_LAST, task) != task:
+                self.findings.append((call, f"samples.{_LAST}", str(task), str(line[_LAST]), []))
         for client, ring in self.lines:
             for before, after in pairwise(ring.records) if client not in self.failed else ():
                 due = (before.xid + 1) % _XIDS
