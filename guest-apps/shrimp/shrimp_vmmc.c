@@ -12,8 +12,9 @@
 /* A store and its refusal take less. */
 #define PROBE_NS UINT64_C(100000)
 enum {
-    PART_TURNS = 20, /* of polling, until it is looked whether a client has come */
-    BUSY_TURNS = 64, /* that have found calls, until it is looked whether one has come or gone */
+    PART_TURNS = 200, /* of polling, until it is looked whether a client has come: more than
+                         pass until a client that calls again and again does so */
+    BUSY_TURNS = 64,  /* that have found calls, until it is looked whether one has come or gone */
 };
 
 static struct shrimp_options options_of(const struct shrimp_options *options)
@@ -312,11 +313,10 @@ static void sleep_for(struct shrimp_service *service, uint64_t timeout_ns)
     sss_wait(words, count, timeout_ns);
 }
 
-/* However busy the service is, clients come and go. */
-static void count_turn(struct shrimp_service *service)
+/* However busy the service is, clients come and go. Not inlined, since the turns that find a call
+ * are what a call takes. */
+__attribute__((noinline, cold)) static void look_round(struct shrimp_service *service)
 {
-    if (++service->busy < BUSY_TURNS)
-        return;
     service->busy = 0;
     if (service->free)
         accept_next(service);
@@ -332,7 +332,8 @@ bool shrimp_turn(struct shrimp_service *service, uint64_t timeout_ns)
         service->seen = service->notified;
         for (unsigned part = service->polling ? SHRIMP_TURNS / PART_TURNS : 1; part; part--) {
             if (poll(service, service->polling ? PART_TURNS : 1)) {
-                count_turn(service);
+                if (++service->busy >= BUSY_TURNS)
+                    look_round(service);
                 return true;
             }
             if (service->free && accept_next(service))
