@@ -38,6 +38,7 @@ static const char BINDER[] = "rpcbind"; /* what most servers have, and most of t
 
 enum {
     POLL_NS = 10 * 1000 * 1000,
+    PORT_LOOKS = 500, /* in 5 s */
     PAGE_BYTES = 4096,
     PROBE_BYTES = 64, /* tell whether the job has changed; the waiting one is shorter */
     NS_PER_S = 1000000000,
@@ -46,9 +47,31 @@ enum {
 
 static char job_text[JOB_BYTES];
 
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec time = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+
+    nanosleep(&time, NULL);
+}
+
+/*
+ * The device tells the kernel of its ports in messages, which a worker takes: on a busy host
+ * process 1 may be running before it.
+ */
+static int await_port(const char *name)
+{
+    int port = ports_open(name, O_WRONLY);
+
+    for (int looks = 1; port < 0 && looks < PORT_LOOKS; looks++) {
+        sleep_ns(POLL_NS);
+        port = ports_open(name, O_WRONLY);
+    }
+    return port;
+}
+
 static void open_samples(void)
 {
-    int port = ports_open("sundial.samples", O_WRONLY);
+    int port = await_port("sundial.samples");
 
     if (port < 0) {
         fprintf(stderr, "runner: no virtio-serial port sundial.samples; samples are dropped\n");
@@ -65,13 +88,6 @@ static void report(const char *message)
 {
     samples_put(json_pack("{ss ss ss}", "type", "error", "app", "runner", "message", message));
     fprintf(stderr, "runner: %s\n", message);
-}
-
-static void sleep_ns(uint64_t ns)
-{
-    struct timespec time = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
-
-    nanosleep(&time, NULL);
 }
 
 /*
