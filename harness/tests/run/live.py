@@ -21,6 +21,7 @@ from sundial.machines import reaper
 from sundial.machines.images import Images
 from sundial.machines.waiting import wait_until
 from sundial.model.images import IMAGES
+from sundial.model.network import Network
 from sundial.run.places import Places
 
 HARNESS = Path(__file__).parents[2]
@@ -61,29 +62,32 @@ main()
 """
 
 
-def require_guests() -> None:
-    """Skip, naming what is missing."""
+def require_guests(*images: str) -> None:
+    """Machines with these images (`linux` where none is named) can boot here; else skips, naming what is missing."""
     places = Places()
     for path in (places.plugin, places.fabric):
         if not path.is_file():
             pytest.skip(f"{path.relative_to(places.checkout)} is not built")
-    require_image("linux")
     if shutil.which("qemu-system-x86_64") is None:
         pytest.skip("qemu-system-x86_64 is not installed")
+    for image in images or ("linux",):
+        _require_image(image)
 
 
-def require_every_image() -> None:
-    """Skips the test where machines cannot boot or an image is not built."""
-    require_guests()
-    for image in IMAGES:
-        require_image(image)
+def require_nodes(network: Network) -> None:
+    """The machines of `network` can boot here."""
+    require_guests(*sorted({node.image for node in network.nodes}))
 
 
-def require_image(name: str) -> None:
-    """Skips the test where the image is not built by the recipe that is chosen."""
+def _require_image(name: str) -> None:
+    """It is built by the recipe that is chosen. What `make setup` builds must be: a skipped test would hide that."""
     recipe = Images(Places().checkout).recipe(name)
-    if not (Places().checkout / "images" / "out" / recipe / name / "manifest.json").is_file():
-        pytest.skip(f"images/out/{recipe}/{name} is not built")
+    if (Places().checkout / "images" / "out" / recipe / name / "manifest.json").is_file():
+        return
+    what = f"images/out/{recipe}/{name} is not built"
+    if IMAGES[name].on_demand:
+        pytest.skip(what)
+    pytest.fail(f"{what}: make setup")
 
 
 def write_scenario(

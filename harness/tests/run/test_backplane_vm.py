@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import require_guests, require_image
+from tests.run.live import require_guests
 from tests.run.tasks import Pair, build_task
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -36,8 +36,7 @@ def sleep(milliseconds: int) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    require_guests()
-    require_image("ssscore")
+    require_guests("ssscore")
     return build_task(tmp_path_factory.mktemp("tasks"), "backplane")
 
 

@@ -15,7 +15,7 @@ from sundial.machines.archives import cpio
 from sundial.machines.images import Image, Images
 from sundial.run.places import Places
 from tests.model.kernels import FILE, elf, newc
-from tests.run.live import LiveRun, require_every_image, require_guests, sundial, up, write_scenario
+from tests.run.live import LiveRun, require_guests, sundial, up, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
@@ -161,7 +161,7 @@ def test_what_does_not_come_up_names_its_machine(image: Image, tmp_path: Path, c
 
 
 def test_a_task_of_ones_own_runs_on_one_node_of_sss_core(tmp_path: Path) -> None:
-    require_every_image()
+    require_guests("linux", "ssscore")
     tasks = Images(Places().checkout).ensure("ssscore", lambda line: None).initrd.read_bytes()
     entries, _ = cpio.read(tasks)
     (hello,) = [entry.data for entry in entries if entry.path == "hello"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import HARNESS, require_guests, require_image
+from tests.run.live import HARNESS, require_guests
 from tests.run.tasks import Pair, build_task
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -38,8 +38,7 @@ def server(**options: object) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    require_guests()
-    require_image("ssscore")
+    require_guests("ssscore")
     return build_task(tmp_path_factory.mktemp("tasks"), "shrimp")
 
 
@@ -109,8 +108,7 @@ def test_clients_whose_node_restarts_lose_their_places_to_others(program: Path, 
 
 def test_the_service_of_the_readme(tmp_path: Path) -> None:
     """Its .x file, its procedures and its two ends, as a newcomer would put them into the tree."""
-    require_guests()
-    require_image("ssscore")
+    require_guests("ssscore")
     tree = tmp_path / "guest-apps"
     unneeded = shutil.ignore_patterns("build", "tests", "__pycache__")
     shutil.copytree(HARNESS.parent / "guest-apps", tree, ignore=unneeded)

@@ -17,19 +17,15 @@ from sundial.model.images import IMAGES
 from sundial.model.load import load_topology
 from sundial.model.network import build_network
 from sundial.run.places import Places
-from tests.run.live import require_every_image, sundial, up
+from tests.run.live import require_nodes, sundial, up
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(autouse=True)
-def guests() -> None:
-    require_every_image()
 
 
 @pytest.mark.parametrize("topology", names("topology"))
 def test_a_topology_comes_up_and_answers(tmp_path: Path, topology: str) -> None:
     network = build_network(load_topology(topology))
+    require_nodes(network)
     # A file of its own, lest it be up already under its name.
     file = tmp_path / f"smoke-{topology}.yaml"
     shipped = Places().checkout / "topologies" / topology

@@ -13,18 +13,13 @@ import pytest
 
 from sundial.model.catalog import names
 from sundial.model.load import load_experiments
-from tests.run.live import LiveRun, require_every_image
+from tests.run.live import LiveRun, require_nodes
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 RUN_S = 300.0
 WHOLE = {"mbcf-operations", "shrimp-rpc-sweep", "sss-mixed", "sss-rpc-sweep", "vmmc-operations"}
 """Small enough to be run as they are."""
-
-
-@pytest.fixture(autouse=True)
-def guests() -> None:
-    require_every_image()
 
 
 def smallest(scenario: str) -> Iterator[str]:
@@ -41,6 +36,8 @@ def smallest(scenario: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("scenario", names("scenario"))
 def test_a_scenario_runs_and_verifies(tmp_path: Path, scenario: str) -> None:
+    for experiment in load_experiments(scenario):
+        require_nodes(experiment.network)
     sets = [] if scenario in WHOLE else [word for change in smallest(scenario) for word in ("--set", change)]
     status, output = LiveRun(Path(scenario), tmp_path / "run", *sets).end(RUN_S)
     assert status == 0, output

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import LiveRun, require_every_image
+from tests.run.live import LiveRun, require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 RUN_S = 200.0
@@ -17,7 +17,7 @@ RUN_S = 200.0
 
 @pytest.fixture(autouse=True)
 def guests() -> None:
-    require_every_image()
+    require_guests("linux", "ssscore")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.run.live import LiveRun, require_guests, require_image
+from tests.run.live import LiveRun, require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 RUN_S = 200.0
@@ -22,8 +22,7 @@ NULL_MOST = 1300
 
 @pytest.fixture(autouse=True)
 def guests() -> None:
-    require_guests()
-    require_image("ssscore")
+    require_guests("ssscore")
 
 
 def run(directory: Path, *options: str) -> pl.DataFrame:

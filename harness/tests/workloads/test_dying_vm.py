@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import LiveRun, require_guests, require_image
+from tests.run.live import LiveRun, require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 
@@ -36,8 +36,7 @@ MOST_MS = 500
     ],
 )
 def test_later_calls_fail_at_once(tmp_path: Path, app: str, error: str, topology: str, more: str) -> None:
-    require_guests()
-    require_image("linux-python")
+    require_guests("linux-python")
     scenario = tmp_path / "calls.yaml"
     scenario.write_text(SCENARIO.format(app=app, topology=topology, call=CALL, more=more))
     status, output = LiveRun(scenario, tmp_path / "run", "--set", "defaults.image=linux-python").end(300)

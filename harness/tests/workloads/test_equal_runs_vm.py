@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import LiveRun, evidence, hog, require_guests, require_image
+from tests.run.live import LiveRun, evidence, hog, require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -32,8 +32,7 @@ workloads:
     [("two-hosts-wifi", "clients: client", "air"), ("one-host", "clients: server", "loopback-server")],
 )
 def test_runs_are_equal(tmp_path: Path, image: str, topology: str, more: str, capture: str) -> None:
-    require_guests()
-    require_image(image)
+    require_guests(image)
     scenario = tmp_path / "calls.yaml"
     scenario.write_text(SCENARIO.format(topology=topology, more=more))
     first: dict[str, bytes] = {}

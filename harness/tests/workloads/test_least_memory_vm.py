@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sundial.model.images import IMAGES
-from tests.run.live import LiveRun, require_guests, require_image
+from tests.run.live import LiveRun, require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -33,8 +33,7 @@ workloads:
 
 @pytest.mark.parametrize("image", ["linux-python", "linux-python-current"])
 def test_every_system_runs_on_one_machine_of_the_least_memory(tmp_path: Path, image: str) -> None:
-    require_guests()
-    require_image(image)
+    require_guests(image)
     kind = IMAGES[image]
     scenario, run = tmp_path / "all.yaml", tmp_path / "run"
     languages = "[python, cpp]" if kind.cpp else "[python]"

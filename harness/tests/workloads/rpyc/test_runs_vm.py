@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from sundial.model.images import IMAGES
-from tests.run.live import LiveRun, require_guests, require_image
+from tests.run.live import LiveRun, require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 
@@ -38,8 +38,7 @@ NAGLE_MS = 40
 
 @pytest.fixture(autouse=True)
 def guests() -> None:
-    require_guests()
-    require_image("linux-python")
+    require_guests("linux-python")
 
 
 def passed(folder: Path, text: str) -> tuple[dict[str, Any], list[Any]]:
