@@ -79,7 +79,8 @@ class _Way:
 
     def _interrupted(self, most: int) -> None:
         """What is combined leaves by the timer where its sender is interrupted between two stores, and the next store
-        begins another packet. That the timer was right is the backplane's law."""
+        begins another packet; so does one that only the next store would have shown to be full. That the timer was
+        right is the backplane's law."""
         if not self._timed[self.at : self.at + len(self.pieces)].any():
             return
         columns = self.packets.slice(self.at).select("kind", "reason", "offset", "length")
@@ -88,7 +89,8 @@ class _Way:
                 return
             piece, end = self.pieces[place_], self.ends[place_]
             timed = (kind, reason, offset) == (AU, TIMER, piece.offset) and piece.reason in (FULL, PAGE_END)
-            if timed and length < piece.length and length % WORD == 0:
+            full = piece.reason == PAGE_END or piece.length == most
+            if timed and (length < piece.length or (length == piece.length and not full)) and length % WORD == 0:
                 left = pieces("au-combined", offset + length, end - offset - length, most)
                 same = next((at for at in range(place_, len(self.ends)) if self.ends[at] != end), len(self.ends))
                 some = [Piece(AU, 0, TIMER, offset, length, length // WORD), *left]
