@@ -84,6 +84,20 @@ def interrupted(bed: VmmcBed) -> VmmcBed:
     return bed
 
 
+def pushed_out(bed: VmmcBed) -> VmmcBed:
+    """The same; the client's kernel asks for an import meanwhile."""
+    there, back = begin(bed, "au-combined", "round_trip", 1040, 1)
+    start, data = bed.now, transfer(0, 1040, 1)
+    bed.store(there, 8192 - 1040, data[:40], reason=vmmc_bed.GAP)
+    bed.refused(vmmc_bed.CLIENT, "nobody", status=1)
+    bed.store(there, 8192 - 1000, data[40:], reason=PAGE_END)
+    bed.store(back, 8192 - 1040, data[:1024], reason=vmmc_bed.FULL)
+    bed.store(back, 8192 - 16, data[1024:], reason=PAGE_END)
+    bed.sample(start)
+    count(bed, 1, 1040)
+    return bed
+
+
 def deliberate(bed: VmmcBed) -> VmmcBed:
     """A stream of three transfers of 4,104 bytes, in two packets each."""
     there, back = begin(bed, "du", "stream", 4104, 1, transfers=3)
@@ -102,7 +116,7 @@ def fields(bed: VmmcBed) -> list[str]:
     return vmmc_bed.fields(vmmc_bed.settled(bed.write("vmmc-client")))
 
 
-@pytest.mark.parametrize("made", [stores, combined, interrupted, deliberate])
+@pytest.mark.parametrize("made", [stores, combined, interrupted, pushed_out, deliberate])
 def test_what_must_be_passes(tmp_path: Path, made: Callable[[VmmcBed], VmmcBed]) -> None:
     found = vmmc_bed.settled(made(VmmcBed(tmp_path / "run")).write("vmmc-client"))
     assert vmmc_bed.fields(found) == []

@@ -37,12 +37,15 @@ PACKETS: dict[str, type[pl.DataType]] = {
     "sent_ns": pl.Int64,
     "arrived_ns": pl.Int64,
     **dict.fromkeys(_NUMBERS, pl.UInt32),
+    "cut": pl.Boolean,
     "capture": pl.String,
     "octets_begin": pl.Int64,
     "captured_length": pl.UInt32,
 }
 """Of `Evidence.packets`. `row` and `sent_ns`: where it left its sender; `arrived_row` and `arrived_ns`: in its
-receiver's memory, null where it was not there before the end of the run. The last three: its bytes in the capture."""
+receiver's memory, null where it was not there before the end of the run. `cut`: it left by the timer, or for what
+something else at its node sent, so its sender may have been interrupted before it had stored all that was to be
+combined. The last three: its bytes in the capture."""
 
 
 @dataclass(frozen=True)

@@ -73,27 +73,27 @@ class _Way:
         self.data.append(data)
 
     @cached_property
-    def _timed(self) -> Any:
-        """Which packets left by the timer."""
-        return ((self.packets["kind"] == AU) & (self.packets["reason"] == TIMER)).to_numpy()
+    def _cut(self) -> Any:
+        """Which packets left before all that was to be combined was stored."""
+        return self.packets["cut"].to_numpy()
 
     def _interrupted(self, most: int) -> None:
-        """What is combined leaves by the timer where its sender is interrupted between two stores, and the next store
-        begins another packet; so does one that only the next store would have shown to be full. That the timer was
-        right is the backplane's law."""
-        if not self._timed[self.at : self.at + len(self.pieces)].any():
+        """What is combined leaves by the timer, or for what others at its node send, where its sender is interrupted
+        between two stores, and the next store begins another packet; so does one that only the next store would have
+        shown to be full. That it left when it did is the backplane's law."""
+        if not self._cut[self.at : self.at + len(self.pieces)].any():
             return
-        columns = self.packets.slice(self.at).select("kind", "reason", "offset", "length")
-        for place_, (kind, reason, offset, length) in enumerate(columns.iter_rows()):
+        columns = self.packets.slice(self.at).select("cut", "reason", "offset", "length")
+        for place_, (cut, reason, offset, length) in enumerate(columns.iter_rows()):
             if place_ >= len(self.pieces):
                 return
             piece, end = self.pieces[place_], self.ends[place_]
-            timed = (kind, reason, offset) == (AU, TIMER, piece.offset) and piece.reason in (FULL, PAGE_END)
+            early = cut and offset == piece.offset and piece.reason in (FULL, PAGE_END)
             full = piece.reason == PAGE_END or piece.length == most
-            if timed and (length < piece.length or (length == piece.length and not full)) and length % WORD == 0:
+            if early and (length < piece.length or (length == piece.length and not full)) and length % WORD == 0:
                 left = pieces("au-combined", offset + length, end - offset - length, most)
                 same = next((at for at in range(place_, len(self.ends)) if self.ends[at] != end), len(self.ends))
-                some = [Piece(AU, 0, TIMER, offset, length, length // WORD), *left]
+                some = [Piece(AU, 0, reason, offset, length, length // WORD), *left]
                 self.pieces[place_:same] = some
                 self.owners[place_:same] = [self.owners[place_]] * len(some)
                 self.ends[place_:same] = [end] * len(some)
