@@ -15,7 +15,7 @@ import polars as pl
 from sundial import kinds
 from sundial.observe import RunDirectory
 from sundial.observe.octets import Octets, octets_of
-from sundial.segments.vmmc.model import Backplane
+from sundial.segments.vmmc.model import Backplane, duration_ps
 from sundial.segments.vmmc.wire import AU, DU, HEADER
 from sundial.verify.samples import RunSamples
 
@@ -111,6 +111,11 @@ class Evidence:
     def instructions_ns(self, node: int, count: float) -> float | None:
         """How long so many take a node; None where that is not known."""
         return 1000 * count / self.mips[node] if node in self.mips else None
+
+    def deliberate_ns(self, node: int, length: int) -> float:
+        """How long the node's adapter takes from the start of a deliberate update until so many bytes leave."""
+        backplane = self.backplane(node)
+        return backplane.deliberate_setup + duration_ps(length, backplane.dma_rate) / 1000
 
     @cached_property
     def serving(self) -> frozenset[int]:

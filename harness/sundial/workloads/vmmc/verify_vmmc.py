@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sundial.segments.vmmc.model import duration_ps
-from sundial.segments.vmmc.wire import AU, FULL, PAGE_END, REASONS, TIMER, WORD
+from sundial.segments.vmmc.wire import AU, FULL, PAGE_END, REASONS, WORD
 from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.vmmc.expect import (
     BATCH_AT,
@@ -325,8 +324,7 @@ class _Batch:
         before: float = _INSTRUCTIONS + _OF_A_STORE * words
         client = int(sent["sender"][0])
         if self.operation == "du":
-            backplane = self.evidence.backplane(client)
-            own_ns = backplane.deliberate_setup + duration_ps(int(sent["length"][0]), backplane.dma_rate) / 1000
+            own_ns = self.evidence.deliberate_ns(client, int(sent["length"][0]))
             before += own_ns / (self.evidence.instructions_ns(client, 1) or 1)
         first, last = ([sent["row"][0]], sent["sent_ns"][0]), ([answered["row"][-1]], answered["arrived_ns"][-1])
         return check_soon(self.evidence, sample, first, last, (before, _INSTRUCTIONS))
