@@ -75,7 +75,8 @@ class _VRpc:
             if lengths[0] > above:
                 own_ns = evidence.deliberate_ns(client, min(WORD + lengths[0], CONTROL))
                 begins += own_ns / (evidence.instructions_ns(client, 1) or 1)
-            judgement.findings += _check_soon(evidence, sample, calls.observed[-1], lengths, begins)
+            room_ns = calls.room_ns.get((client, sample["xid"]))
+            judgement.findings += _check_soon(evidence, sample, calls.observed[-1], lengths, begins, room_ns)
         calls.check_left()
         judgement.findings += calls.findings
         judgement.findings += calls.contents.check().iter_rows()
@@ -125,11 +126,16 @@ def _check_flags(pair: Pair, packets: pl.DataFrame) -> Iterator[Finding]:
 
 
 def _check_soon(
-    evidence: Evidence, sample: Mapping[str, Any], observed: tuple[Any, ...], lengths: tuple[int, int], begins: float
+    evidence: Evidence,
+    sample: Mapping[str, Any],
+    observed: tuple[Any, ...],
+    lengths: tuple[int, int],
+    begins: float,
+    room_ns: int | None,
 ) -> Iterable[Finding]:
     """Messages are encoded and stored, or sent from where they were encoded; results are copied, or decoded.
 
-    `begins`: further instructions until the first packet leaves.
+    `begins`: further instructions until the first packet leaves; `room_ns`: when the ring had room for the call.
     """
     _, _, sent_ns, _, _, answered_ns, *_ = observed
     if not sample["ok"] or sent_ns is None or answered_ns is None:
@@ -139,7 +145,7 @@ def _check_soon(
     else:
         before = behind = _OF_A_WORD * (sample["size"] // WORD)
     most = (_INSTRUCTIONS + before + begins, _INSTRUCTIONS + behind)
-    return check_soon(evidence, sample, ([], sent_ns), ([], answered_ns), most)
+    return check_soon(evidence, sample, ([], sent_ns), ([], answered_ns), most, room_ns)
 
 
 def _ring(evidence: Evidence, packets: pl.DataFrame, *, replies: bool) -> Ring:

@@ -300,18 +300,19 @@ def check_soon(
     sent: tuple[list[int], int],
     answered: tuple[list[int], int],
     most: tuple[float, float],
+    since_ns: int | None = None,
 ) -> Iterable[Finding]:
     """A client does nothing else between its readings of the clock: its first packet leaves at once, and it ends with
     the answer.
 
     `sent`, `answered`: rows and time of the first packet and of the last one's arrival; `most`: instructions before the
-    one and behind the other. Where a server shares the node it takes turns.
+    one and behind the other; `since_ns`: before that it had to wait. Where a server shares the node it takes turns.
     """
     client = evidence.nodes.get(str(sample["client"]), 0)
     before_ns, behind_ns = (evidence.instructions_ns(client, count) for count in most)
     if before_ns is None or behind_ns is None or client in evidence.serving:
         return
-    began, ended = sent[1] - sample["start_ns"], sample["end_ns"] - answered[1]
+    began, ended = sent[1] - max(sample["start_ns"], since_ns or 0), sample["end_ns"] - answered[1]
     if began > before_ns:
         yield sample["id"], "sample.start", f"at most {before_ns:.0f} ns before a packet", f"{began} ns", sent[0]
     if ended > behind_ns:
