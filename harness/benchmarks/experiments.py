@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,9 @@ from sundial.model.load import load_experiments
 MIPS = 125
 CALL_BYTES = 64
 """Of the continuous echo: short calls are the most frequent, hence the dearest."""
+
+BACKPLANE_MIPS = 62.5
+"""What `sundial reproduce bilas97` takes."""
 
 Clock = Literal["virtual", "real"]
 
@@ -60,6 +64,34 @@ def echo(
     }
     return load_experiments(
         str(_write(folder / "bench-echo.yaml", scenario)), topology=str(_write(folder / "bench-hosts.yaml", topology))
+    )[0]
+
+
+def over_backplane(folder: Path, backplane: Mapping[str, Any], **workload: Any) -> Experiment:
+    """Two nodes of SSS-CORE on a backplane with these fields, one calling the other by this workload."""
+    machines = ["client", "server"]
+    topology = {
+        "description": "Two nodes on a backplane",
+        "defaults": {"image": "ssscore", "mips": BACKPLANE_MIPS},
+        "machines": {
+            name: {"interfaces": {"eth0": {"address": f"10.0.0.{number + 1}/24"}, "vmmc0": {}}}
+            for number, name in enumerate(machines)
+        },
+        "segments": {
+            "backplane": {"kind": "vmmc", "ports": [f"{name}:vmmc0" for name in machines], **backplane},
+            "lan": {"kind": "switch", "rate": "100 Mbit/s", "ports": [f"{name}:eth0" for name in machines]},
+        },
+    }
+    scenario = {
+        "description": "Calls over a backplane",
+        "topology": "bench-nodes",
+        "deadline": "1 h",
+        "linger": "1 ms",
+        "workloads": [{"clients": ["client"], "server": "server", **workload}],
+    }
+    return load_experiments(
+        str(_write(folder / "bench-backplane.yaml", scenario)),
+        topology=str(_write(folder / "bench-nodes.yaml", topology)),
     )[0]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import (
+    backplane,
     boot,
     dce,
     fabric,
@@ -64,6 +65,7 @@ BENCHMARKS = (
     Benchmark("recipes", "the Linux image by its recipes: boot, calls, memory, sizes", recipes.measure, timed=False),
     Benchmark("dce", "DCE RPC beside Sun RPC: instructions of a null call", dce.measure, timed=False),
     Benchmark("tracing", "what a trace costs: the same calls traced and untraced in turns", tracing.measure),
+    Benchmark("backplane", "SHRIMP: a store on a backplane, and guests that poll", backplane.measure),
     Benchmark("sss", "SSS-CORE: MBCF beside UDP, instructions, boot, memory", sss.measure),
 )
 

@@ -32,6 +32,7 @@ def load(folder: Path, workload: str, topology: str | None = None) -> SunRpc:
         ("transports: vrpc-mbcf, ack: false", f"ack: ack false over vrpc-mbcf, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
         ("transports: vrpc, one_way: true, procedures: sink", f"one_way: one_way over vrpc; allowed: false, or the transports tcp, {MBCF}"),
         ("transports: vrpc, semantics: exactly_once", "semantics: exactly_once over vrpc; allowed: at_most_once over vrpc"),
+        ("transports: [vrpc, vrpc-mbcf, tcp], semantics: at_most_once, reply_cache: 5", f"reply_cache: reply_cache without at_most_once over udp or MBCF: no reply would be kept; allowed: semantics: at_most_once, transports: udp, {MBCF}"),
         ("transports: vrpc, threads: 2", "threads: 2 threads with 'client', which boots ssscore: its client has one; allowed: 1; depth is calls under way over MBCF"),
     ],
 )  # fmt: skip

@@ -58,6 +58,13 @@ def test_rings_end_anywhere_and_long_messages_go_otherwise(tmp_path: Path, wait:
     assert samples.height == 2 * 5 * 8
 
 
+def test_a_quick_machine_waits_for_its_adapter(tmp_path: Path) -> None:
+    """A deliberate update of 4,096 bytes is read for longer than a machine of 500 mips takes for all the rest."""
+    quick = ("machines.client.mips=500", "machines.server.mips=500")
+    samples = run(tmp_path / "run", "transports=vrpc", "procedures=echo", "sizes=4096", "calls=5", *quick)
+    assert samples["ok"].all()
+
+
 @pytest.mark.parametrize("transport", ["vrpc", "vrpc-mbcf"])
 def test_a_server_that_dies_in_a_call_ends_it(tmp_path: Path, transport: str) -> None:
     options = [f"transports={transport}", "procedures=echo", "sizes=64", "calls=12", "warmup=0"]

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from sundial.verify import Verification, verify_run
+from sundial.verify.contention import contention_of
 from sundial.workloads.mbcf.wire import REQUEST_PLACES
 from tests.observe.mbcf_wire import (
     ACK,
@@ -175,6 +176,23 @@ def test_sent_again_though_it_was_acknowledged(tmp_path: Path) -> None:
     assert told(verify(made)) == [
         ("mbcf.retransmission", "a frame or ACK that did not arrive", "1 was acknowledged before")
     ]
+
+
+@pytest.mark.parametrize(("taken", "found"), [([(0, 1 << 62)], []), ([], ["mbcf.retransmission", "mbcf.ack"])])
+def test_sent_again_while_its_ack_waits_for_the_wire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: list[tuple[int, int]], found: list[str]
+) -> None:
+    wire = contention_of(taken)
+    monkeypatch.setattr("sundial.workloads.mbcf.verify._waits", lambda run, frames: ({2: wire}, {2: 4_096_000}))
+    made = bed(tmp_path)
+    start = made.now - 1
+    made.send(FIFO, CLIENT, SERVER, rpc_call(1, 16), op_id=CONNECTION, address=CALLS)
+    made.now += 12_000_000
+    again(made, 1, rpc_call(1, 16))
+    made.fifo(SERVER, CLIENT, rpc_reply(1, 16), 9)
+    made.sample(start, 1)
+    made.ack(1)
+    assert [problem["field"] for problem in verify(made).problems] == found
 
 
 def test_sent_again_without_its_flag_and_with_another_content(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sundial.workloads.sunrpc.verify_ring_calls import RingCalls
-from sundial.workloads.sunrpc.verify_rings import Ring, Write, check_line, read_ring
+from sundial.workloads.sunrpc.verify_rings import Ring, Write, check_line, read_ring, room_ns
 from tests.verify.vmmc_bed import FLIGHT_NS, GAP, STEP_NS, VmmcBed, fields, settled
 
 RING, CONTROL, TAIL, HEAD = 131072, 4096, 256, 264
@@ -207,6 +207,22 @@ def test_what_a_client_has_taken_its_calls_say() -> None:
     assert [finding[1:4] for finding in found] == [("ring.head", "40040", "none")]
 
 
+def test_a_writer_waits_for_room() -> None:
+    there, back = Writer(), Writer()
+    came = []
+    for xid in range(3):
+        there.message(call(xid, 65000))
+        back.now = there.now + 100
+        back.put(HEAD, word(there.tail, b"HEAD"))
+        came.append(back.now + 5)
+    # The ring holds two of them.
+    assert list(room_ns(there.read(), back.read(replies=True))) == [None, None, came[0]]
+    small = Writer()
+    for xid in range(3):
+        small.message(call(xid, 8000))
+    assert list(room_ns(small.read(), back.read(replies=True))) == [None] * 3
+
+
 def test_nothing_is_written_over_what_was_not_taken() -> None:
     there = Writer()
     for xid in range(3):
@@ -319,8 +335,8 @@ def test_a_client_does_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sundial.workloads.vmmc.verify._mips", lambda run: {1: 62.5, 2: 62.5})
     assert run(tmp_path / "1", Case(), more_ns=32_320 - STEP_NS - (STEP_NS - FLIGHT_NS)) == []
     assert run(tmp_path / "2", Case(), more_ns=32_320 - STEP_NS + 1) == ["sample.start", "sample.end"]
-    # The first message of a line by deliberate update may take 60,000 more.
+    # The first message of a line by deliberate update may take 40,000 more, and the adapter for 68 bytes.
     late = {"deliberate_above": 20}
-    most_ns = 32_320 + 60_000 * 16 - STEP_NS
+    most_ns = 32_320 + 40_000 * 16 + 2_800 + 2_956 - STEP_NS
     assert run(tmp_path / "3", Case(deliberate=True), late, more_ns=most_ns) == ["sample.end"]
     assert run(tmp_path / "4", Case(deliberate=True), late, more_ns=most_ns + 1) == ["sample.start", "sample.end"]

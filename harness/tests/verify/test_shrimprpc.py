@@ -14,7 +14,19 @@ from pathlib import Path
 import pytest
 
 from tests.verify import vmmc_bed
-from tests.verify.vmmc_bed import CLIENT, FULL, GONE, PAGE_END, SERVER, STEP_NS, TIMER, UNCOMBINED, VmmcBed, control
+from tests.verify.vmmc_bed import (
+    CLIENT,
+    FULL,
+    GAP,
+    GONE,
+    PAGE_END,
+    SERVER,
+    STEP_NS,
+    TIMER,
+    UNCOMBINED,
+    VmmcBed,
+    control,
+)
 
 NAME = "shrimp.20001997.1"
 TASK, HASH, KEY = 300, 0xBE49850972249E28, 77
@@ -64,6 +76,8 @@ class Call:
     """Bytes of a first packet of its own,"""
     why: int | None = None
     """and why it left."""
+    between: bool = False
+    """Whether its node then asks the other for an import."""
 
 
 @dataclass
@@ -92,7 +106,9 @@ class Shrimp:
         bed.store(back, 0, struct.pack("<Q", int.from_bytes(b"come", "little")))
         self.ways = [there, back]
 
-    def leg(self, way: int, data: bytes, split: int | None = None, why: int | None = None) -> None:
+    def leg(
+        self, way: int, data: bytes, split: int | None = None, why: int | None = None, between: bool = False
+    ) -> None:
         at, rest = END - len(data), data
         while rest:
             length = min(1024, len(rest), 4096 - at % 4096)
@@ -102,12 +118,15 @@ class Shrimp:
             reason = why or (FULL if (at + length) % 4096 else PAGE_END)
             why = None
             self.bed.store(self.ways[way], at, rest[:length], reason=reason, flags=flags)
+            if between:
+                self.bed.refused(self.ways[way][0], "nobody", status=1)
+                between = False
             at, rest = at + length, rest[length:]
 
     def call(self, call: Call) -> None:
         start = self.bed.now - 5
         sent = arguments(call.procedure, call.number, call.size) + flag(call.sequence, PROCEDURES.index(call.procedure))
-        self.leg(0, call.there if call.there is not None else sent, call.split, call.why)
+        self.leg(0, call.there if call.there is not None else sent, call.split, call.why, call.between)
         returned = results(call.procedure, call.number, call.size) + flag(call.sequence, 0)
         if call.replied:
             self.leg(1, call.back if call.back is not None else returned)
@@ -181,6 +200,14 @@ def test_a_call_that_failed_may_lack_its_reply(shrimp: Shrimp) -> None:
 
 def test_an_interrupt_may_divide_a_packet(shrimp: Shrimp) -> None:
     assert one(shrimp, Call(size=2000, split=504, why=TIMER)) == []
+
+
+def test_what_others_at_its_node_send_may_divide_a_packet(shrimp: Shrimp) -> None:
+    assert one(shrimp, Call(size=2000, split=504, why=GAP, between=True)) == []
+
+
+def test_a_packet_that_nothing_divides_is_whole(shrimp: Shrimp) -> None:
+    assert one(shrimp, Call(size=2000, split=504, why=GAP)) == ["shrimp.request"]
 
 
 def wrong(data: bytes, at: int) -> bytes:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sundial.segments.vmmc.model import Backplane
+from sundial.workloads.vmmc.verify_evidence import Evidence
 from tests.verify import vmmc_bed
 from tests.verify.bed import Record
 from tests.verify.vmmc_bed import PAGE_END, STEP_NS, UNCOMBINED, VmmcBed
@@ -82,6 +84,20 @@ def interrupted(bed: VmmcBed) -> VmmcBed:
     return bed
 
 
+def pushed_out(bed: VmmcBed) -> VmmcBed:
+    """The same; the client's kernel asks for an import meanwhile."""
+    there, back = begin(bed, "au-combined", "round_trip", 1040, 1)
+    start, data = bed.now, transfer(0, 1040, 1)
+    bed.store(there, 8192 - 1040, data[:40], reason=vmmc_bed.GAP)
+    bed.refused(vmmc_bed.CLIENT, "nobody", status=1)
+    bed.store(there, 8192 - 1000, data[40:], reason=PAGE_END)
+    bed.store(back, 8192 - 1040, data[:1024], reason=vmmc_bed.FULL)
+    bed.store(back, 8192 - 16, data[1024:], reason=PAGE_END)
+    bed.sample(start)
+    count(bed, 1, 1040)
+    return bed
+
+
 def deliberate(bed: VmmcBed) -> VmmcBed:
     """A stream of three transfers of 4,104 bytes, in two packets each."""
     there, back = begin(bed, "du", "stream", 4104, 1, transfers=3)
@@ -100,7 +116,7 @@ def fields(bed: VmmcBed) -> list[str]:
     return vmmc_bed.fields(vmmc_bed.settled(bed.write("vmmc-client")))
 
 
-@pytest.mark.parametrize("made", [stores, combined, interrupted, deliberate])
+@pytest.mark.parametrize("made", [stores, combined, interrupted, pushed_out, deliberate])
 def test_what_must_be_passes(tmp_path: Path, made: Callable[[VmmcBed], VmmcBed]) -> None:
     found = vmmc_bed.settled(made(VmmcBed(tmp_path / "run")).write("vmmc-client"))
     assert vmmc_bed.fields(found) == []
@@ -114,6 +130,24 @@ def test_what_was_observed_and_expected(tmp_path: Path) -> None:
     assert row["call_last_rx_ns"] - row["call_first_tx_ns"] == STEP_NS + vmmc_bed.FLIGHT_NS
     request = found.expected["au-combined", "round_trip", 1040]["request"]
     assert (request["lengths"], request["frame_bytes"], request["exact"]) == ([1024, 16], 1104, True)
+
+
+@pytest.mark.parametrize(("combine_bytes", "expected"), [(1020, []), (1016, ["vmmc.packet"])])
+def test_a_packet_without_room_for_a_store_may_leave_by_the_timer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, combine_bytes: int, expected: list[str]
+) -> None:
+    """It is not full before the next store, and that may come late; one that has all its bytes leaves at once."""
+    backplane = Backplane(kind="vmmc", ports=vmmc_bed.PORTS, combine_bytes=combine_bytes)
+    monkeypatch.setattr(Evidence, "backplane", lambda evidence, node: backplane)
+    bed = VmmcBed(tmp_path / "run")
+    ways = begin(bed, "au-combined", "round_trip", 1040, 1)
+    start, data = bed.now, transfer(0, 1040, 1)
+    for way, reason in zip(ways, (vmmc_bed.TIMER, vmmc_bed.FULL), strict=True):
+        bed.store(way, 8192 - 1040, data[:1016], reason=reason)
+        bed.store(way, 8192 - 24, data[1016:], reason=PAGE_END)
+    bed.sample(start)
+    count(bed, 1, 1040)
+    assert fields(bed) == expected
 
 
 def changed(bed: VmmcBed, place: int, offset: int, value: int) -> None:

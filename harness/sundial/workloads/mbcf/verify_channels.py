@@ -26,7 +26,6 @@ from sundial.workloads.mbcf.wire import (
     RESULT,
     RETX,
     RST,
-    RTO_LEAST_NS,
     SYN,
     SYNACK,
     TASKQUE,
@@ -310,7 +309,7 @@ class _Walk:
             self.fault("mbcf.retx", "RETX on what was sent before", f"{seq} again without it", row, known.row)
         if digest != known.digest:
             self.fault("mbcf.content", "the same again", f"{seq} with another content", row, known.row)
-        self.cause(known, seq, row, time)
+        self.cause(channel, known, seq, row, time)
         return None
 
     def fills(self, channel: Channel, row: int, time: int, node: int, seq: int, flags: int) -> None:
@@ -331,8 +330,9 @@ class _Walk:
         elif not self.exact or wire.idle_ns(first.known_ns, time) <= own:
             self.filling.add(row)  # it may have waited, for the wire or its host, since before that acknowledgement
 
-    def cause(self, known: Sent, seq: int, row: int, time: int) -> None:
-        """Why a frame was sent again: the wire, or a mistake of one of the two nodes. The host's delays look alike."""
+    def cause(self, channel: Channel, known: Sent, seq: int, row: int, time: int) -> None:
+        """Why a frame was sent again: the wire, which an ACK may also wait for, or a mistake of one of the two nodes.
+        The host's delays look alike."""
         if not self.exact:
             return
         if known.known_ns is not None and known.known_ns + CROSSING_NS < time:
@@ -344,8 +344,9 @@ class _Walk:
                 known.row,
             )
         elif known.arrived_ns is not None and known.arrived_ns + CROSSING_NS < time and known.acked_ns is None:
-            if not self.exact and time - self.sent_ns[known.row] >= RTO_LEAST_NS:
-                return  # a loaded host may hold up the receiver for longer than its peer waits
+            wire, own = self.contentions.get(channel.target, NEVER_BUSY), self.own_ns.get(channel.target, SLACK_NS)
+            if channel.target in self.contentions and wire.idle_ns(known.arrived_ns, time) <= own:
+                return  # the ACK is behind what the receiver had handed to its adapter
             text = f"{seq} had arrived {time - known.arrived_ns} ns before and was not acknowledged"
             self.fault("mbcf.retransmission", "a frame or ACK that did not arrive", text, row, known.row)
 

@@ -4,10 +4,11 @@ they travel."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
-from sundial.segments.vmmc.wire import NOTIFY, PAGE, TIMER, WORD
+from sundial.segments.vmmc.wire import NOTIFY, PAGE, WORD
 from sundial.workloads.vmmc.expect import CONTROL_PAGE, Piece, pieces
 
 NULL = "null"
@@ -61,16 +62,18 @@ def sizes(procedure: str, size: int) -> tuple[int, int]:
     return len(arguments(procedure, 0, payload)) + WORD, len(results(procedure, payload)) + WORD
 
 
-def packets(length: int, combine_bytes: int, notify: bool, breaks: Collection[int] = ()) -> tuple[Piece, ...]:
+def packets(
+    length: int, combine_bytes: int, notify: bool, breaks: Mapping[int, int] = MappingProxyType({})
+) -> tuple[Piece, ...]:
     """One packet where its bytes are no more than a packet combines, and lie in one page; it ends with the buffer.
 
     `notify`: those in the last page, where the flag is, notify the receiver. `breaks`: where an interrupt kept the node
-    from storing for so long that what was combined left by the timer.
+    from storing, and why what was combined left then.
     """
     begin, last = END - length, END - PAGE
     found: list[Piece] = []
     for end in (*sorted(breaks), END):
         parts = pieces("au-combined", begin, end - begin, combine_bytes)
-        found += parts if end == END else (*parts[:-1], replace(parts[-1], reason=TIMER))
+        found += parts if end == END else (*parts[:-1], replace(parts[-1], reason=breaks[end]))
         begin = end
     return tuple(replace(each, flags=NOTIFY if notify and each.offset >= last else 0) for each in found)

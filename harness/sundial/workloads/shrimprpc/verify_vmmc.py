@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sundial.segments.vmmc.wire import REASONS, TIMER, USES, WORD
+from sundial.segments.vmmc.wire import REASONS, USES, WORD
 from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.shrimprpc.expect import (
     DATA_PAGES,
@@ -281,11 +281,11 @@ class _Batch:
             self._add(call, what, _words(due), _words(seen) or "none", rows)
 
 
-def _breaks(run: pl.DataFrame, length: int) -> list[int]:
-    """Where packets ended that left by the timer, which the backplane's law has checked, within what was to be
-    stored."""
-    ended = run.filter(pl.col("reason") == TIMER).select(pl.col("offset") + pl.col("length")).to_series()
-    return [end for end in ended.unique() if END - length < end < END]
+def _breaks(run: pl.DataFrame, length: int) -> dict[int, int]:
+    """Where packets ended, within what was to be stored, whose sender was interrupted, and why they left: the
+    backplane's law has checked that."""
+    ended = run.filter("cut").select(pl.col("offset") + pl.col("length"), "reason")
+    return {end: reason for end, reason in ended.iter_rows() if END - length < end < END}
 
 
 def _words(heads: Sequence[tuple[Any, ...]]) -> str:

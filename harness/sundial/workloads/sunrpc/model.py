@@ -168,7 +168,8 @@ def _check_semantics(workload: SunRpc, image: ImageKind, path: Path) -> Iterator
             what = f"{workload.semantics} over {transport}"
             yield Finding((*path, "semantics"), what, f"{', '.join(allowed)} over {transport}")
             return
-    cached = workload.semantics == "at_most_once" and workload.transports != ("tcp",)
+    keeps_none = {"tcp", *_RINGS}
+    cached = workload.semantics == "at_most_once" and not keeps_none.issuperset(workload.transports)
     if cached and "udp" in workload.transports and not image.keeps_replies:
         what = f"at_most_once over udp with a server on image {image.name!r}, which keeps no replies"
         yield Finding((*path, "semantics"), what, f"at_least_once, or {_server_on('keeps_replies')}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from sundial.workloads.sunrpc.expect import Options, messages
 from sundial.workloads.sunrpc.verify_messages import Contents
-from sundial.workloads.sunrpc.verify_rings import Finding, Record, Ring, check_line
+from sundial.workloads.sunrpc.verify_rings import Finding, Record, Ring, check_line, room_ns
 
 _XIDS = 1 << 32
 _ENDS = ("client_task", "server_node", "server_task")
@@ -39,6 +39,8 @@ class RingCalls:
     """Nodes of clients of which a call has failed, maybe before it was in a ring."""
     last: dict[tuple[str, int], tuple[int, int, Mapping[str, Any]]] = field(default_factory=dict)
     """Of each batch, the last call between tasks that are known: its number, the server's task, and the line."""
+    room_ns: dict[tuple[int, int], int | None] = field(default_factory=dict)
+    """Of each call, when there was room for it in the ring, if not always."""
     first_deliberate: set[tuple[int, int]] = field(default_factory=set)
     """The calls, one of a line at most, that were the first there to go by deliberate update."""
 
@@ -46,6 +48,8 @@ class RingCalls:
         """A line of a client's node. `ends`: task of the client, node and task of the server, 0 where it has none."""
         self.ends.update(((client, record.xid), ends) for record in there.records)
         self.lines.append((client, there))
+        rooms = zip(there.records, room_ns(there, back), strict=False)
+        self.room_ns.update(((client, record.xid), room) for record, room in rooms)
         began = (each for each in there.records if any(write.deliberate for write in each.writes))
         self.first_deliberate.update((client, each.xid) for each in islice(began, 1))
         for ring in (there, back):

@@ -291,6 +291,17 @@ def _last_taken(own: Ring, other: Ring) -> int:
     return max(known, default=-1)
 
 
+def room_ns(own: Ring, other: Ring) -> Iterator[int | None]:
+    """Of each record of one side, when the last head came that made room for one so far; None: there always was."""
+    heads = ((head.arrived_ns, value) for head, value in other.heads if head.arrived_ns is not None)
+    came, head = None, 0
+    for position, skip in own.steps:
+        while (position - head) % _POSITIONS > RING and (told := next(heads, None)) is not None:
+            came, head = told
+        if not skip:
+            yield came
+
+
 def _check_room(own: Ring, other: Ring) -> Iterator[Finding]:
     """The writer knows the heads that have come."""
     came = [head.arrived_ns for head, _ in other.heads if head.arrived_ns is not None]

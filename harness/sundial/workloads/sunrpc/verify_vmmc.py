@@ -27,10 +27,10 @@ USE = 1
 PAGES = 1 + RING // CONTROL
 _HASH_SHIFT = 8
 """Of the ring's bytes in what both sides must have in common; how they wait is below."""
-_INSTRUCTIONS, _OF_A_WORD, _DELIBERATE, _OF_THE_FIRST = 2_000, 10, 20_000, 40_000
+_INSTRUCTIONS, _OF_A_WORD, _OF_THE_FIRST = 2_000, 10, 40_000
 """A client's, from reading its clock until something leaves, and from the reply's tail until it reads its clock again:
-of whatever else (measured: 340, and 540), of each word that is encoded or copied (8, and 1), of a message that goes by
-deliberate update (2,900 to 12,000), and of the first of a line that does (18,000 to 23,000 more)."""
+of whatever else (measured: 340, and 540), of each word that is encoded or copied (8, and 1), and of the first message
+of a line that goes by deliberate update (18,000 to 23,000), beside what the adapter takes for one."""
 _OF_A_VALUE = 160
 """The same of each four bytes of a message of the twelve functions, whose values are encoded one by one (measured: 51
 of floats, 131 of short strings)."""
@@ -71,8 +71,12 @@ class _VRpc:
             most = evidence.backplane(client).combine_bytes
             request, reply = (_expected(length, above, most) for length in lengths)
             judgement.expected.setdefault((VRPC, sample["procedure"], sample["size"]), (request, reply))
-            deliberate = _DELIBERATE * (lengths[0] > above) + _OF_THE_FIRST * first
-            judgement.findings += _check_soon(evidence, sample, calls.observed[-1], lengths, deliberate)
+            begins: float = _OF_THE_FIRST if first else 0
+            if lengths[0] > above:
+                own_ns = evidence.deliberate_ns(client, min(WORD + lengths[0], CONTROL))
+                begins += own_ns / (evidence.instructions_ns(client, 1) or 1)
+            room_ns = calls.room_ns.get((client, sample["xid"]))
+            judgement.findings += _check_soon(evidence, sample, calls.observed[-1], lengths, begins, room_ns)
         calls.check_left()
         judgement.findings += calls.findings
         judgement.findings += calls.contents.check().iter_rows()
@@ -122,9 +126,17 @@ def _check_flags(pair: Pair, packets: pl.DataFrame) -> Iterator[Finding]:
 
 
 def _check_soon(
-    evidence: Evidence, sample: Mapping[str, Any], observed: tuple[Any, ...], lengths: tuple[int, int], deliberate: int
+    evidence: Evidence,
+    sample: Mapping[str, Any],
+    observed: tuple[Any, ...],
+    lengths: tuple[int, int],
+    begins: float,
+    room_ns: int | None,
 ) -> Iterable[Finding]:
-    """Messages are encoded and stored, or sent from where they were encoded; results are copied, or decoded."""
+    """Messages are encoded and stored, or sent from where they were encoded; results are copied, or decoded.
+
+    `begins`: further instructions until the first packet leaves; `room_ns`: when the ring had room for the call.
+    """
     _, _, sent_ns, _, _, answered_ns, *_ = observed
     if not sample["ok"] or sent_ns is None or answered_ns is None:
         return ()
@@ -132,8 +144,8 @@ def _check_soon(
         before, behind = (_OF_A_VALUE * length // 4 for length in lengths)
     else:
         before = behind = _OF_A_WORD * (sample["size"] // WORD)
-    most = (_INSTRUCTIONS + before + deliberate, _INSTRUCTIONS + behind)
-    return check_soon(evidence, sample, ([], sent_ns), ([], answered_ns), most)
+    most = (_INSTRUCTIONS + before + begins, _INSTRUCTIONS + behind)
+    return check_soon(evidence, sample, ([], sent_ns), ([], answered_ns), most, room_ns)
 
 
 def _ring(evidence: Evidence, packets: pl.DataFrame, *, replies: bool) -> Ring:

@@ -12,7 +12,7 @@ import polars as pl
 from sundial.observe import RunDirectory
 from sundial.observe.octets import octets_of
 from sundial.segments.vmmc.model import Backplane
-from sundial.segments.vmmc.wire import CONTROL, KINDS, NACK
+from sundial.segments.vmmc.wire import AU, CONTROL, GAP, KINDS, NACK, TIMER
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.samples import RunSamples
@@ -20,6 +20,7 @@ from sundial.verify.segment import network_of
 from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
 from sundial.workloads.vmmc.verify_evidence import (
     PACKETS,
+    STREAM,
     Evidence,
     Expected,
     Finding,
@@ -92,9 +93,19 @@ def _packets(seen: pl.DataFrame) -> pl.DataFrame:
         named.filter(pl.col("direction") == OUTBOUND)
         .with_columns(sent_ns=pl.col("time_ns").cast(pl.Int64))
         .join(arrived.unique(key, keep="first", maintain_order=True), on=key, how="left", maintain_order="left")
-        .select(pl.col(name).cast(dtype) for name, dtype in PACKETS.items())
         .sort("sent_ns", "row")
+        .with_columns(cut=_cut())
+        .select(pl.col(name).cast(dtype) for name, dtype in PACKETS.items())
     )
+
+
+def _cut() -> pl.Expr:
+    """Of packets in the order in which they left."""
+    same = ("kind", *STREAM[1:])
+    other = pl.any_horizontal(
+        (pl.col(name) != pl.col(name).shift(-1).over(STREAM[0])).fill_null(False) for name in same
+    )
+    return (pl.col("kind") == AU) & ((pl.col("reason") == TIMER) | ((pl.col("reason") == GAP) & other))
 
 
 def _backplanes(run: RunDirectory) -> dict[int, Backplane]:

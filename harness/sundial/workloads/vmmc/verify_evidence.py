@@ -15,7 +15,7 @@ import polars as pl
 from sundial import kinds
 from sundial.observe import RunDirectory
 from sundial.observe.octets import Octets, octets_of
-from sundial.segments.vmmc.model import Backplane
+from sundial.segments.vmmc.model import Backplane, duration_ps
 from sundial.segments.vmmc.wire import AU, DU, HEADER
 from sundial.verify.samples import RunSamples
 
@@ -37,12 +37,15 @@ PACKETS: dict[str, type[pl.DataType]] = {
     "sent_ns": pl.Int64,
     "arrived_ns": pl.Int64,
     **dict.fromkeys(_NUMBERS, pl.UInt32),
+    "cut": pl.Boolean,
     "capture": pl.String,
     "octets_begin": pl.Int64,
     "captured_length": pl.UInt32,
 }
 """Of `Evidence.packets`. `row` and `sent_ns`: where it left its sender; `arrived_row` and `arrived_ns`: in its
-receiver's memory, null where it was not there before the end of the run. The last three: its bytes in the capture."""
+receiver's memory, null where it was not there before the end of the run. `cut`: it left by the timer, or for what
+something else at its node sent, so its sender may have been interrupted before it had stored all that was to be
+combined. The last three: its bytes in the capture."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,11 @@ class Evidence:
     def instructions_ns(self, node: int, count: float) -> float | None:
         """How long so many take a node; None where that is not known."""
         return 1000 * count / self.mips[node] if node in self.mips else None
+
+    def deliberate_ns(self, node: int, length: int) -> float:
+        """How long the node's adapter takes from the start of a deliberate update until so many bytes leave."""
+        backplane = self.backplane(node)
+        return backplane.deliberate_setup + duration_ps(length, backplane.dma_rate) / 1000
 
     @cached_property
     def serving(self) -> frozenset[int]:
@@ -292,18 +300,19 @@ def check_soon(
     sent: tuple[list[int], int],
     answered: tuple[list[int], int],
     most: tuple[float, float],
+    since_ns: int | None = None,
 ) -> Iterable[Finding]:
     """A client does nothing else between its readings of the clock: its first packet leaves at once, and it ends with
     the answer.
 
     `sent`, `answered`: rows and time of the first packet and of the last one's arrival; `most`: instructions before the
-    one and behind the other. Where a server shares the node it takes turns.
+    one and behind the other; `since_ns`: before that it had to wait. Where a server shares the node it takes turns.
     """
     client = evidence.nodes.get(str(sample["client"]), 0)
     before_ns, behind_ns = (evidence.instructions_ns(client, count) for count in most)
     if before_ns is None or behind_ns is None or client in evidence.serving:
         return
-    began, ended = sent[1] - sample["start_ns"], sample["end_ns"] - answered[1]
+    began, ended = sent[1] - max(sample["start_ns"], since_ns or 0), sample["end_ns"] - answered[1]
     if began > before_ns:
         yield sample["id"], "sample.start", f"at most {before_ns:.0f} ns before a packet", f"{began} ns", sent[0]
     if ended > behind_ns:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sundial.segments.vmmc.model import duration_ps
-from sundial.segments.vmmc.wire import AU, FULL, PAGE_END, REASONS, TIMER, WORD
+from sundial.segments.vmmc.wire import AU, FULL, PAGE_END, REASONS, WORD
 from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.vmmc.expect import (
     BATCH_AT,
@@ -73,25 +72,27 @@ class _Way:
         self.data.append(data)
 
     @cached_property
-    def _timed(self) -> Any:
-        """Which packets left by the timer."""
-        return ((self.packets["kind"] == AU) & (self.packets["reason"] == TIMER)).to_numpy()
+    def _cut(self) -> Any:
+        """Which packets left before all that was to be combined was stored."""
+        return self.packets["cut"].to_numpy()
 
     def _interrupted(self, most: int) -> None:
-        """What is combined leaves by the timer where its sender is interrupted between two stores, and the next store
-        begins another packet. That the timer was right is the backplane's law."""
-        if not self._timed[self.at : self.at + len(self.pieces)].any():
+        """What is combined leaves by the timer, or for what others at its node send, where its sender is interrupted
+        between two stores, and the next store begins another packet; so does one that only the next store would have
+        shown to be full. That it left when it did is the backplane's law."""
+        if not self._cut[self.at : self.at + len(self.pieces)].any():
             return
-        columns = self.packets.slice(self.at).select("kind", "reason", "offset", "length")
-        for place_, (kind, reason, offset, length) in enumerate(columns.iter_rows()):
+        columns = self.packets.slice(self.at).select("cut", "reason", "offset", "length")
+        for place_, (cut, reason, offset, length) in enumerate(columns.iter_rows()):
             if place_ >= len(self.pieces):
                 return
             piece, end = self.pieces[place_], self.ends[place_]
-            timed = (kind, reason, offset) == (AU, TIMER, piece.offset) and piece.reason in (FULL, PAGE_END)
-            if timed and length < piece.length and length % WORD == 0:
+            early = cut and offset == piece.offset and piece.reason in (FULL, PAGE_END)
+            full = piece.reason == PAGE_END or piece.length == most
+            if early and (length < piece.length or (length == piece.length and not full)) and length % WORD == 0:
                 left = pieces("au-combined", offset + length, end - offset - length, most)
                 same = next((at for at in range(place_, len(self.ends)) if self.ends[at] != end), len(self.ends))
-                some = [Piece(AU, 0, TIMER, offset, length, length // WORD), *left]
+                some = [Piece(AU, 0, reason, offset, length, length // WORD), *left]
                 self.pieces[place_:same] = some
                 self.owners[place_:same] = [self.owners[place_]] * len(some)
                 self.ends[place_:same] = [end] * len(some)
@@ -323,8 +324,7 @@ class _Batch:
         before: float = _INSTRUCTIONS + _OF_A_STORE * words
         client = int(sent["sender"][0])
         if self.operation == "du":
-            backplane = self.evidence.backplane(client)
-            own_ns = backplane.deliberate_setup + duration_ps(int(sent["length"][0]), backplane.dma_rate) / 1000
+            own_ns = self.evidence.deliberate_ns(client, int(sent["length"][0]))
             before += own_ns / (self.evidence.instructions_ns(client, 1) or 1)
         first, last = ([sent["row"][0]], sent["sent_ns"][0]), ([answered["row"][-1]], answered["arrived_ns"][-1])
         return check_soon(self.evidence, sample, first, last, (before, _INSTRUCTIONS))
