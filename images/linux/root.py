@@ -69,8 +69,7 @@ def make_root(workspace: Workspace) -> Root:
     """Everything but what belongs to the kernel."""
     needed = packages.library_closure([package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()])
     files = packages.download(needed, workspace.cache)
-    for package in needed:
-        packages.unpack(files[package.name], workspace.scratch / "packages" / package.name)
+    packages.unpack_all({file: workspace.scratch / "packages" / name for name, file in files.items()})
     run_make(APPS_SOURCE, OUT=workspace.scratch / "applications")
     root = Root()
     _add_base(root.base)

@@ -26,8 +26,7 @@ def make(workspace: Workspace, protoc: Sequence[str], plugin: Path) -> tuple[Pat
     """The program, and the packages of which parts are in it. `protoc`, `plugin`: commands of the same packages."""
     found = packages.look_up(PACKAGED)
     root = _root(workspace)
-    for file in packages.download(list(found.values()), workspace.cache).values():
-        packages.unpack(file, root)
+    packages.unpack_all(dict.fromkeys(packages.download(list(found.values()), workspace.cache).values(), root))
     out = workspace.scratch / "cpp"
     out.mkdir()
     command = out / "protoc"

@@ -89,10 +89,15 @@ def check_host(files: Iterable[tuple[str, str]]) -> None:
         raise HostLacks(f"packages missing on this host: {' '.join(missing)}")
 
 
+def cores() -> int:
+    """What this process may use of the host."""
+    return len(os.sched_getaffinity(0))
+
+
 def run_make(folder: Path, **variables: Path) -> None:
     """`make all` in a folder of the checkout. Raises RecipeError with the end of what the compiler said."""
     settings = [f"{name}={value}" for name, value in variables.items()]
-    command = ["make", "-s", "-C", str(folder), *settings, "all"]
+    command = ["make", "-s", f"-j{cores()}", "-C", str(folder), *settings, "all"]
     # Under `make`, its own jobs and options are not meant for this one.
     environment = {
         name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")

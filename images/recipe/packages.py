@@ -4,11 +4,13 @@
 import hashlib
 import re
 import subprocess
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.errors import HostLacks, RecipeError
-from recipe.image import IMAGES
+from recipe.image import IMAGES, cores
 from recipe.locks import locked
 
 
@@ -154,6 +156,12 @@ def _download(packages: list[Package], cache: Path) -> dict[str, Path]:
         if not path.is_file() or sha256_of(path) != package.sha256:
             raise RecipeError(f"{path.name}: is not the file that apt's lists describe")
     return files
+
+
+def unpack_all(folders: Mapping[Path, Path]) -> None:
+    """Each file into its folder, several at once: dpkg-deb has one core busy with each."""
+    with ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(unpack, folders.keys(), folders.values()))
 
 
 def unpack(file: Path, folder: Path) -> None:

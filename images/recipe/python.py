@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from recipe import cpio, cpp, lz4, packages, programs, wheels
 from recipe.cpio import Archive
 from recipe.elf import is_elf
 from recipe.errors import RecipeError
-from recipe.image import CHECKOUT, IMAGES, Contents, Workspace, run_make
+from recipe.image import CHECKOUT, IMAGES, Contents, Workspace, cores, run_make
 
 GUEST_APPS = CHECKOUT / "guest-apps"
 DEVELOPMENT_FILES = [("/usr/bin/strip", "binutils"), ("/usr/bin/gcc", "gcc"), ("/usr/bin/lz4", "lz4")]
@@ -87,18 +88,23 @@ class _Build:
         by_pip = {WHEELS.get(each["name"], each["name"]) for each in pinned}
         chosen = [package for part in asked.keys() - by_pip - {"python"} for package in PACKAGED[part]]
         needed = self._unpack([*INTERPRETER, *sorted(chosen)])
-        self._lay_out(needed)
-        for file in wheels.download(lock, self.workspace.cache) if pinned else []:
-            # Debian's package of RPyC brings its plumbum.
-            self._copy(wheels.unpack(file, self.workspace.scratch / "wheels"), MODULES, into=True)
-        self._add_programs()
-        used = self._add_libraries({entry.path for entry in cpio.read(image.initrd)[0]})
-        self._compile()
-        found = {"python": self._versions(asked)}
-        listed = [package.listed() for package in needed if package.name in used]
-        if cpp_asked is not None:
-            listed += [package.listed() for package in self._add_cpp()]
-            found["cpp"] = cpp.versions(self.workspace)
+        with ThreadPoolExecutor(1) as beside:
+            # Most of it is one long unit of the compiler's, which needs no more than one core.
+            program = None if cpp_asked is None else beside.submit(self._make_cpp)
+            self._lay_out(needed)
+            for file in wheels.download(lock, self.workspace.cache) if pinned else []:
+                # Debian's package of RPyC brings its plumbum.
+                self._copy(wheels.unpack(file, self.workspace.scratch / "wheels"), MODULES, into=True)
+            self._add_programs()
+            used = self._add_libraries({entry.path for entry in cpio.read(image.initrd)[0]})
+            self._compile()
+            found = {"python": self._versions(asked)}
+            listed = [package.listed() for package in needed if package.name in used]
+            if program is not None:
+                made, packaged = program.result()
+                shutil.copy(made, self._tree / LINKS / cpp.PROGRAM)
+                listed += [package.listed() for package in packaged]
+                found["cpp"] = cpp.versions(self.workspace)
         for table, versions in found.items():
             if versions != declared[table]:
                 raise RecipeError(
@@ -125,8 +131,8 @@ class _Build:
         """What goes into the guest and what is needed here; returns the former, libraries included."""
         closure = packages.library_closure([*names, *TOOLS])
         headers = packages.look_up(HEADERS).values()
-        for package, file in packages.download([*closure, *headers], self.workspace.cache).items():
-            packages.unpack(file, self._packages / package)
+        files = packages.download([*closure, *headers], self.workspace.cache)
+        packages.unpack_all({file: self._packages / package for package, file in files.items()})
         return [package for package in closure if package.name not in TOOLS]
 
     def _lay_out(self, needed: list[packages.Package]) -> None:
@@ -185,11 +191,9 @@ class _Build:
         command.chmod(0o755)
         return command
 
-    def _add_cpp(self) -> list[packages.Package]:
-        """The program in C++; returns the packages that it is made of."""
-        program, used = cpp.make(self.workspace, self._protoc, self._plugin("grpc_cpp_plugin"))
-        shutil.copy(program, self._tree / LINKS / cpp.PROGRAM)
-        return used
+    def _make_cpp(self) -> tuple[Path, list[packages.Package]]:
+        """The program in C++, and the packages that it is made of."""
+        return cpp.make(self.workspace, self._protoc, self._plugin("grpc_cpp_plugin"))
 
     @property
     def _loader(self) -> list[str]:
@@ -247,8 +251,10 @@ class _Build:
             outside.add_link(f"{LINKS}/{name}", LAUNCHER)
         for name in compiled:
             outside.add_link(f"{LINKS}/{name}", cpp.PROGRAM)
-        for number, part in enumerate(self._parts()):
-            outside.add_file(ARCHIVES.format(number), lz4.compress(part.to_bytes()))
+        with ThreadPoolExecutor(cores()) as pool:
+            packed = pool.map(lambda part: lz4.compress(part.to_bytes()), self._parts())
+            for number, data in enumerate(packed):
+                outside.add_file(ARCHIVES.format(number), data)
         return outside
 
     def _parts(self) -> Iterator[Archive]:

@@ -15,6 +15,9 @@ from sundial.model.scenario import KINDS, Scenario
 from sundial.model.topology import Clock, Topology
 from sundial.model.workload import NO_TRACE, Ends, Traced, WorkloadBase
 
+PORT = "port"
+"""The field of workloads whose server may be on another."""
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -59,7 +62,22 @@ def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[Worklo
                 workload, wrong = kind.resolve(workload, ends, path)
         findings.extend(wrong)
         workloads.append(workload)
-    return workloads, findings or [each for kind in KINDS.values() for each in kind.check_all(workloads, network)]
+    if not findings:
+        findings = [each for kind in KINDS.values() for each in kind.check_all(workloads, network)]
+        findings.extend(_check_ports(workloads))
+    return workloads, findings
+
+
+def _check_ports(workloads: list[WorkloadBase]) -> Iterator[Finding]:
+    """One server a port. The finding is at the later workload, but where only the earlier one has a field for it."""
+    taken: dict[tuple[str, int], tuple[int, object]] = {}
+    for number, workload in enumerate(workloads):
+        for port, server in workload.tcp_ports.items():
+            first, known = taken.setdefault((workload.server, port), (number, server))
+            if known != server:
+                at, other = (number, first) if PORT in type(workload).model_fields else (first, number)
+                what = f"port {port} of {workload.server!r} is that of another server, of workloads.{other}"
+                yield Finding(("workloads", at, PORT), what, "a port of its own, or the same server")
 
 
 def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) -> Iterator[Finding]:

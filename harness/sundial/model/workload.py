@@ -6,7 +6,7 @@ A kind is a folder in `sundial/workloads`, called as its word in `app`; `model.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -110,6 +110,12 @@ class WorkloadBase(Strict):
 
         @property
         def transports(self) -> tuple[str, ...]: ...
+
+    @property
+    def tcp_ports(self) -> Mapping[int, object]:
+        """TCP ports that its servers have from the scenario or from their programs, each with what must be equal of
+        two workloads that share the server there."""
+        return {}
 
 
 NO_TRACE = "none"

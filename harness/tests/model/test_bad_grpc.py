@@ -20,6 +20,11 @@ FIELDS = (
 )
 
 
+def taken(port: int, by: int = 0) -> str:
+    """What is said of a port that is workload `by`'s."""
+    return f"port {port} of 'server' is that of another server, of workloads.{by}; allowed: a port of its own, or the same server"
+
+
 def write(folder: Path, *workloads: str) -> str:
     path = folder / "mine.yaml"
     path.write_text(HEAD + "".join(f"  - {{{workload}}}\n" for workload in workloads))
@@ -89,10 +94,22 @@ def test_an_image_without_python(tmp_path: Path, app: str, machine: str, field: 
 )
 def test_two_systems_on_one_port(tmp_path: Path, first: str, second: str, port: int) -> None:
     path = write(tmp_path, first, second)
-    what = (
-        f"port {port} of 'server' is another server's; allowed: a port of its own, or the same tcp_nodelay and no die"
+    assert lines(path) == [f"{path}:5: workloads.1.port: {taken(port)}"]
+
+
+@pytest.mark.parametrize(
+    ("other", "port"),
+    [("app: iperf3, transports: udp", 5201), ("app: raw, transports: [udp, tcp], sizes: 64", 1026)],
+)
+def test_the_port_of_a_server_that_has_no_other(tmp_path: Path, other: str, port: int) -> None:
+    mine = f"app: grpc, port: {port}"
+    path = write(tmp_path, mine, other)
+    assert lines(path) == [f"{path}:4: workloads.0.port: {taken(port, 1)}"]
+    path = write(tmp_path, other, mine)
+    assert lines(path) == [f"{path}:5: workloads.1.port: {taken(port)}"]
+    load_experiments(
+        write(tmp_path, "app: grpc, port: 1026", "app: raw, transports: udp, sizes: 4"), overrides=[PYTHON]
     )
-    assert lines(path) == [f"{path}:5: workloads.1.port: {what}"]
 
 
 @pytest.mark.parametrize("machine", ["client", "server"])
@@ -127,17 +144,11 @@ def test_an_mtu_that_tcp_cannot_use(tmp_path: Path) -> None:
 
 def test_a_server_has_its_port(tmp_path: Path) -> None:
     path = write(tmp_path, "app: grpc", "app: grpc, max_workers: 2", "app: grpc, max_workers: 2, port: 50052")
-    assert lines(path) == [
-        f"{path}:5: workloads.1.port: port 50051 of 'server' is another workload's, whose server differs; "
-        "allowed: a port of its own, or the same settings"
-    ]
+    assert lines(path) == [f"{path}:5: workloads.1.port: {taken(50051)}"]
     path = write(tmp_path, "app: grpc", "app: grpc, die: {call: 3}")
-    assert lines(path)[0].startswith(f"{path}:5: workloads.1.port: port 50051 of 'server' is another workload's")
+    assert lines(path)[0] == f"{path}:5: workloads.1.port: {taken(50051)}"
     path = write(tmp_path, "app: grpc, languages: [python, cpp]", "app: grpc, port: 50052")
-    assert lines(path) == [
-        f"{path}:5: workloads.1.port: port 50052 of 'server' is another workload's, whose server differs; "
-        "allowed: a port of its own, or the same settings"
-    ]
+    assert lines(path) == [f"{path}:5: workloads.1.port: {taken(50052)}"]
     load_experiments(
         write(tmp_path, "app: grpc", "app: grpc, calls: 2", "app: dce, port: 50051, sizes: 0"), overrides=[PYTHON]
     )

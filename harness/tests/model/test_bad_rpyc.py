@@ -114,9 +114,7 @@ def test_two_services_on_one_port(tmp_path: Path, one: str, other: str, port: in
         assert load_experiments(path)
         return
     (line,) = refused(path)
-    what = (
-        f"port {port} of 'server' is another server's; allowed: a port of its own, or the same tcp_nodelay and no die"
-    )
+    what = f"port {port} of 'server' is that of another server, of workloads.0; allowed: a port of its own, or the same server"
     assert line == f"5: workloads.1.port: {what}"
 
 

@@ -2,12 +2,13 @@
 """The shared parts of recipes: archives, modules, packages, source packages; failures in one line."""
 
 import hashlib
+import os
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
-from recipe import cpio, kernel_config, modules, packages, sources
+from recipe import cpio, image, kernel_config, modules, packages, sources
 from recipe.cpio import Archive
 from recipe.errors import HostLacks, RecipeError
 from recipe.image import CHECKOUT, check_host, run_make
@@ -118,6 +119,32 @@ def test_missing_development_packages_are_named_together() -> None:
 def test_what_does_not_compile_is_named() -> None:
     with pytest.raises(RecipeError, match=r"images/recipe does not compile:\n.*No rule to make target"):
         run_make(CHECKOUT / "images/recipe")
+
+
+def test_packages_are_unpacked_all_or_the_broken_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "whole/DEBIAN").mkdir(parents=True)
+    control = "Package: a\nVersion: 1\nArchitecture: all\nMaintainer: m\nDescription: d\n"
+    (tmp_path / "whole/DEBIAN/control").write_text(control)
+    (tmp_path / "whole/file").write_text("inside")
+    whole, broken = tmp_path / "whole.deb", tmp_path / "broken.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tmp_path / "whole", whole], check=True, capture_output=True)
+    broken.write_bytes(whole.read_bytes()[:100])
+    packages.unpack_all({whole: tmp_path / "one"})
+    assert (tmp_path / "one/file").read_text() == "inside"
+    with pytest.raises(RecipeError, match=r"^broken\.deb: cannot unpack"):
+        packages.unpack_all({whole: tmp_path / "two", broken: tmp_path / "three"})
+
+
+def test_make_has_all_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The first waits for the second to have begun.
+    (tmp_path / "Makefile").write_text(
+        "all: one other\n"
+        "one:\n\ttimeout 60 sh -c 'echo > a'\n"
+        "other:\n\ttimeout 60 cat a > /dev/null\n"
+    )
+    os.mkfifo(tmp_path / "a")
+    monkeypatch.setattr(image, "cores", lambda: 2)
+    run_make(tmp_path)
 
 
 def test_lists_of_packages_become_lists_of_source_packages(tmp_path: Path) -> None:

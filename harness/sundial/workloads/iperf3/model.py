@@ -15,6 +15,9 @@ from sundial.model.workload import MILLISECONDS, Ends, OverSockets, WorkloadBase
 from sundial.units import RATE
 from sundial.workloads import sockets
 
+PORT = 5201
+"""The server's: of its control connection, and of its tests over either transport."""
+
 
 class Iperf3(OverSockets):
     """iperf3 from each client to the server."""
@@ -29,6 +32,10 @@ class Iperf3(OverSockets):
     """What UDP offers; left out: iperf3's 1 Mbit/s."""
     streams: Annotated[int, Whole(1, 16)] = 1
     """Parallel streams."""
+
+    @property
+    def tcp_ports(self) -> dict[int, object]:
+        return {PORT: self.app}
 
 
 class Iperf3Kind:

@@ -23,6 +23,7 @@ from sundial.verify.sockets import flows
 from sundial.verify.sockets.payloads import payloads
 from sundial.verify.sockets.protocol import IP_PROTOCOL, Files
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
+from sundial.workloads.iperf3.model import PORT
 from sundial.workloads.iperf3.verify_control import COOKIE, read_control
 from sundial.workloads.iperf3.verify_result import check_result, check_said, uncounted_bytes
 from sundial.workloads.iperf3.verify_transfers import (
@@ -35,7 +36,6 @@ from sundial.workloads.iperf3.verify_transfers import (
     open_connections,
 )
 
-PORT = 5201
 CLIENT = "iperf3-client"
 _CONTROL_MOST = 1 << 20
 _Row = tuple[None, str, str, str, list[int]]

@@ -19,6 +19,8 @@ from sundial.workloads.function_calls import FunctionCalling, check_functions
 from sundial.workloads.raw.expect import TCP_LEAST, edge_sizes
 
 PROCEDURE = "echo"
+PORT = 1026
+"""Of the server's program, UDP's and TCP's."""
 
 
 class Raw(FunctionCalling):
@@ -28,6 +30,10 @@ class Raw(FunctionCalling):
     """Raw socket echo."""
     transports: Annotated[tuple[str, ...], Words("udp", "tcp")]
     """One after the other."""
+
+    @property
+    def tcp_ports(self) -> dict[int, object]:
+        return {PORT: self.app} if "tcp" in self.transports else {}
 
 
 def size_limit(transport: str) -> Limit:

@@ -81,6 +81,12 @@ class Rpyc(WorkloadBase):
         return {nodelay: self.port + place for place, nodelay in enumerate(self.tcp_nodelay)}
 
     @property
+    def tcp_ports(self) -> dict[int, object]:
+        # One that is killed is its workload's own: an object is equal to itself alone.
+        own = None if self.die is None else object()
+        return {port: (self.app, nodelay, own) for nodelay, port in self.ports.items()}
+
+    @property
     def turns(self) -> Iterator[tuple[str, str, list[str]]]:
         """Containers and ways to compute, and the functions for which each makes a difference."""
         for first, container in enumerate(self.containers):
@@ -129,30 +135,7 @@ class RpycKind:
         return workload, []
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
-        taken: dict[tuple[str, int], _Use] = {}
-        for number, workload in enumerate(workloads):
-            for port, use in _uses(number, workload).items():
-                known = taken.setdefault((workload.server, port), use)
-                if known != use and PACKAGE in (known[0], use[0]):
-                    what = f"port {port} of {workload.server!r} is another server's"
-                    allowed = "a port of its own, or the same tcp_nodelay and no die"
-                    yield Finding(("workloads", number, "port"), what, allowed)
-
-
-_Use = tuple[str, bool | None, int | None]
-"""Whose a port is: the kind of server, its TCP_NODELAY, and the workload that has it for itself."""
-
-
-def _uses(number: int, workload: WorkloadBase) -> dict[int, _Use]:
-    """The TCP ports that a workload's servers have."""
-    if isinstance(workload, Rpyc):
-        own = None if workload.die is None else number
-        return {port: (workload.app, nodelay, own) for nodelay, port in workload.ports.items()}
-    if "udp" in workload.transports:
-        return {}
-    several = getattr(workload, "ports", None)
-    ports = (getattr(workload, "port", None),) if several is None else several.values()
-    return {port: (workload.app, None, None) for port in ports if isinstance(port, int)}
+        return iter(())
 
 
 KIND: WorkloadKind[Rpyc] = RpycKind()
