@@ -24,7 +24,7 @@ from sundial.report.registry import CLIENTS
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
-DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "vmmc.lua"))
+DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "grpc.lua", "vmmc.lua"))
 Columns = tuple[tuple[str, str], ...]
 COLUMNS: Columns = (
     ("No.", "%m"),

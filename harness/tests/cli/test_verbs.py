@@ -226,14 +226,14 @@ def test_wireshark_is_started_with_our_columns(call: Call, make_run: MakeRun, mo
     result = call("open", "quickstart-1", "--filter", "rpc.xid == 5")
     assert (result.exit_code, result.stderr) == (0, f"wireshark is opening {folder}/wire/lan.pcapng\n")
     ((program, *arguments),) = started
-    assert arguments[0:6:2] == ["-X", "-X", "-X"]
-    for place, name in enumerate(("mbcf", "rpyc", "vmmc")):
+    assert arguments[0:8:2] == ["-X"] * 4
+    for place, name in enumerate(("mbcf", "rpyc", "grpc", "vmmc")):
         assert arguments[2 * place + 1].endswith(f"/harness/wireshark/{name}.lua")
-    assert (program, arguments[6:8], arguments[-2:]) == (
+    assert (program, arguments[8:10], arguments[-2:]) == (
         "wireshark", ["-r", f"{folder}/wire/lan.pcapng"], ["-Y", "rpc.xid == 5"]
     )  # fmt: skip
     for field in ("frame.interface_name", "rpc.xid", "tcp.seq", "ip.frag_offset", "frame.comment"):
-        assert field in arguments[9]
+        assert field in arguments[11]
 
 
 @pytest.mark.parametrize(

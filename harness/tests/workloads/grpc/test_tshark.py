@@ -17,10 +17,14 @@ FIELDS = ("ip.src", "http2.streamid", "http2.type", "http2.length", "http2.heade
           "protobuf.message.name", "protobuf.field.value.string", "protobuf.field.value.float")  # fmt: skip
 
 
-def _read(capture: Path) -> list[list[list[str]]]:
+LINKS = ("frame.number", "frame.time_relative", "grpc_call.stream", "grpc_call.method", "grpc_call.reply_in",
+         "grpc_call.request_in", "grpc_call.time")  # fmt: skip
+
+
+def _read(capture: Path, shown: str = "http2", fields: tuple[str, ...] = FIELDS, *more: str) -> list[list[list[str]]]:
     """Of each packet that has any frame, its fields."""
-    command = [*viewer_command("tshark", capture, "http2"), "-T", "fields"]
-    for field in FIELDS:
+    command = [*viewer_command("tshark", capture, shown), *more, "-T", "fields"]
+    for field in fields:
         command += ["-e", field]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return [[value.split(",") if value else [] for value in line.split("\t")] for line in done.stdout.splitlines()]
@@ -51,3 +55,18 @@ def test_both_read_the_same(tmp_path: Path, version: str) -> None:
     assert (paths[0], paths[-1]) == ("/sundial.Functions/Void", "/sundial.Functions/Distance")
     persons = [packet for packet in packets if "sundial.PersonValue" in packet[6]]
     assert [(packet[7], packet[8]) for packet in persons] == [(["Nine char"], ["70.5"])] * 10
+
+
+def test_replies_are_linked_to_their_calls(tmp_path: Path) -> None:
+    said = Dialogue("1.51.1")
+    packets = _read(said.write(tmp_path) / "wire" / "lan.pcapng", "grpc_call", LINKS, "-2")
+    by_number = {packet[0][0]: packet for packet in packets}
+    ends = [packet for packet in packets if packet[6]]
+    streams = [int(stream) for packet in ends for stream in packet[2]]
+    assert streams == [*range(1, 2 * len(streams), 2)]
+    assert len(streams) == len({frame.stream for turn in said.said["client"] for frame in turn} - {0})
+    for (number,), (ended,), stream, method, _, (request,), (took,) in ends:
+        asked = by_number[request]
+        assert (asked[2], asked[3], asked[4]) == (stream, method, [number])
+        assert round(float(took) * 1e9) == round((float(ended) - float(asked[1][0])) * 1e9)
+    assert {packet[3][0] for packet in ends} >= {"/sundial.Functions/Void", "/sundial.Functions/Distance"}
