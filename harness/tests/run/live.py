@@ -156,7 +156,11 @@ def sundial(
 @contextmanager
 def up(topology: Path, *options: str) -> Iterator[dict[str, Any]]:
     """What `sundial up --json` says of a topology, which is down afterwards; its captures are the caller's."""
-    done = sundial("up", str(topology), "--json", *options)
+    try:
+        done = sundial("up", str(topology), "--json", *options)
+    except subprocess.TimeoutExpired:
+        sundial("down", topology.stem)  # it would come up yet
+        raise
     assert done.returncode == 0, done.stderr
     kept = json.loads(done.stdout)
     try:
