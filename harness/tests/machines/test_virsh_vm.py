@@ -17,7 +17,7 @@ from sundial.machines.connection import open_hypervisor
 from sundial.machines.virsh import CHANGING, COMMANDS, answer
 from tests.machines.daemons import SessionDaemon, require_programs, session_daemon
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 XML = """<domain type='qemu'><name>sundial-{0}</name><memory unit='MiB'>{1}</memory><vcpu>1</vcpu>
 <os><type arch='x86_64' machine='q35'>hvm</type></os>
 <devices><controller type='usb' model='none'/><memballoon model='none'/></devices></domain>"""

@@ -418,6 +418,7 @@ def many(directory: Path, frames: int) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_time_grows_with_the_number_of_frames(tmp_path: Path) -> None:
     """Everything dissected; what is kept of each channel must not slow down later frames."""
 

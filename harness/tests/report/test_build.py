@@ -380,6 +380,7 @@ def test_finished_samples_are_read_from_the_streams_of_a_failed_run(tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_time_grows_with_the_number_of_calls(tmp_path: Path) -> None:
     """Of 512 sizes and 4 series, as kedziera98 has them."""
 
