@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from tests.run.live import require_guests
+from tests.run.live import LiveRun, require_guests
 from tests.run.tasks import Pair, build_task
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -26,6 +27,16 @@ QUICK = {"word_latency": f"{WORD_NS} ns", "link_rate": "4 Gbit/s", "dma_rate": "
 SLOW = {"word_latency": "400 us", "link_rate": "1 Mbit/s", "dma_rate": "1 Mbit/s"}
 MESSAGE_NS = WORD_NS + (MESSAGE_BYTES - 8) * 2 * 2
 """On the way, over the line and into memory."""
+PART_OF_DMA = 0.95
+DMA_BYTES_PER_S = 23_000_000
+TRANSFERS, TRANSFER_BYTES = 20, 65536
+STREAM = f"""\
+description: one deliberate update behind another
+topology: sss-two-vmmc
+linger: 50 ms
+workloads:
+  - {{app: vmmc, operations: [du], modes: [stream], sizes: [{TRANSFER_BYTES}], calls: {TRANSFERS}, warmup: 0}}
+"""
 MOST = {"import": 3000, "start": 25, "notification": 350}
 """Instructions; an import's are those of both kernels."""
 
@@ -232,3 +243,14 @@ def test_the_ways_to_the_backplane_stay_short(program: Path, tmp_path: Path) -> 
     }
     instructions = {name: ns // NS_OF_INSTRUCTION for name, ns in measured.items()}
     assert {name: count for name, count in instructions.items() if count > MOST[name]} == {}, instructions
+
+
+def test_long_transfers_go_at_the_rate_of_memory(tmp_path: Path) -> None:
+    require_guests("ssscore")
+    (tmp_path / "stream.yaml").write_text(STREAM)
+    status, output = LiveRun(tmp_path / "stream.yaml", tmp_path / "run").end()
+    assert status == 0, output
+    samples = pl.read_parquet(tmp_path / "run" / "samples.parquet")
+    # The first begins with its bytes being made; the last ends with the word that all has arrived.
+    began_ns, ended_ns = samples.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
+    assert TRANSFERS * TRANSFER_BYTES / (ended_ns - began_ns) * 1e9 >= PART_OF_DMA * DMA_BYTES_PER_S
