@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.run.live import HARNESS, VARIABLES
+from tests.run.live import END_S, HARNESS, VARIABLES
 
 SSS_CORE = HARNESS.parent / "guest-apps" / "sss-core"
 PEERS = {"client": 2, "server": 1}
@@ -58,7 +58,7 @@ def build_task(out: Path, name: str) -> Path:
     """A program of guest-apps/sss-core/tests/tasks."""
     program = out / "check" / "bin" / name
     argv = ["make", "-s", "-C", str(SSS_CORE), f"OUT={out}", str(program)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=END_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return program
 
@@ -95,7 +95,7 @@ class Pair:
         argv = [sys.executable, "-c", RUN, str(self._folder / "tasks.yaml"), str(self.out)]
         argv += ["cold" if self._cold else "restored", json.dumps(given)]
         done = subprocess.run(
-            argv, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=300
+            argv, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=END_S
         )
         assert done.returncode == 0, done.stdout + done.stderr
 

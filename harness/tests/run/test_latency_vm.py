@@ -40,7 +40,7 @@ def passed(folder: Path, name: str, latency: str) -> Path:
     """The directory of a run that verified."""
     scenario = folder / "calls.yaml"
     scenario.write_text(SCENARIO)
-    status, output = LiveRun(scenario, folder / name, "--set", f"defaults.adapter.latency={latency}").end(200)
+    status, output = LiveRun(scenario, folder / name, "--set", f"defaults.adapter.latency={latency}").end()
     assert status == 0, output
     assert "0 mismatches" in output
     return folder / name

@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def once(folder: Path) -> tuple[Path, str]:
     scenario = folder / "calls.yaml"
     scenario.write_text(SCENARIO)
-    status, output = LiveRun(scenario, folder / "run").end(300)
+    status, output = LiveRun(scenario, folder / "run").end()
     assert status == 0, output
     return folder / "run", output
 

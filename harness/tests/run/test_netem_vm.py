@@ -68,7 +68,7 @@ def run(folder: Path, name: str, wires: str) -> Path:
     (folder / f"{name}.yaml").write_text(HOSTS + wires)
     (folder / "datagrams.yaml").write_text(SCENARIO)
     out = folder / name
-    status, said = LiveRun(folder / "datagrams.yaml", out, "--topology", str(folder / f"{name}.yaml")).end(240)
+    status, said = LiveRun(folder / "datagrams.yaml", out, "--topology", str(folder / f"{name}.yaml")).end()
     assert status == 0, said
     return out
 

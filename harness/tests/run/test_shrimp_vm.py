@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import HARNESS, require_guests
+from tests.run.live import END_S, HARNESS, require_guests
 from tests.run.tasks import Pair, build_task
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -120,7 +120,7 @@ def test_the_service_of_the_readme(tmp_path: Path) -> None:
             (tree / place).write_text(block)
     out = tmp_path / "out"
     argv = ["make", "-s", "-C", str(tree / "sss-core"), f"OUT={out}", str(out / "bin" / "calc")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=END_S)
     assert done.returncode == 0, done.stdout + done.stderr
     (tmp_path / "pair").mkdir()
     pair = Pair(out / "bin" / "calc", tmp_path / "pair")

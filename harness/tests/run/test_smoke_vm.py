@@ -17,7 +17,6 @@ from tests.run.live import LiveRun, require_nodes
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
-RUN_S = 300.0
 WHOLE = {"mbcf-operations", "shrimp-rpc-sweep", "sss-mixed", "sss-rpc-sweep", "vmmc-operations"}
 """Small enough to be run as they are."""
 
@@ -39,6 +38,6 @@ def test_a_scenario_runs_and_verifies(tmp_path: Path, scenario: str) -> None:
     for experiment in load_experiments(scenario):
         require_nodes(experiment.network)
     sets = [] if scenario in WHOLE else [word for change in smallest(scenario) for word in ("--set", change)]
-    status, output = LiveRun(Path(scenario), tmp_path / "run", *sets).end(RUN_S)
+    status, output = LiveRun(Path(scenario), tmp_path / "run", *sets).end()
     assert status == 0, output
     assert output.count("verdict  pass") == len(load_experiments(scenario))

@@ -12,7 +12,6 @@ import pytest
 from tests.run.live import LiveRun, require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
-RUN_S = 200.0
 NS_OF_INSTRUCTION = 16
 WORD_NS = 500
 QUICK = (f"word_latency={WORD_NS} ns", "link_rate=4 Gbit/s", "dma_rate=4 Gbit/s")
@@ -28,7 +27,7 @@ def guests() -> None:
 def run(directory: Path, *options: str) -> pl.DataFrame:
     """A run that has to be verified -> its samples."""
     sets = [word for option in options for word in ("--set", option)]
-    status, output = LiveRun(Path("vrpc-sweep"), directory, *sets).end(RUN_S)
+    status, output = LiveRun(Path("vrpc-sweep"), directory, *sets).end()
     assert status == 0, output
     return pl.read_parquet(directory / "samples.parquet").filter(~pl.col("warmup"))
 

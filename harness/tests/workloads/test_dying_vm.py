@@ -39,7 +39,7 @@ def test_later_calls_fail_at_once(tmp_path: Path, app: str, error: str, topology
     require_guests("linux-python")
     scenario = tmp_path / "calls.yaml"
     scenario.write_text(SCENARIO.format(app=app, topology=topology, call=CALL, more=more))
-    status, output = LiveRun(scenario, tmp_path / "run", "--set", "defaults.image=linux-python").end(300)
+    status, output = LiveRun(scenario, tmp_path / "run", "--set", "defaults.image=linux-python").end()
     assert status == 0, output
     nodes = tmp_path / "run" / "nodes"
     records = [

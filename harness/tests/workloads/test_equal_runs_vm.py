@@ -39,7 +39,7 @@ def test_runs_are_equal(tmp_path: Path, image: str, topology: str, more: str, ca
     for number in range(RUNS):
         run = tmp_path / f"run-{number}"
         with hog():
-            status, output = LiveRun(scenario, run, "--set", f"defaults.image={image}").end(300)
+            status, output = LiveRun(scenario, run, "--set", f"defaults.image={image}").end()
         assert status == 0, output
         seen = evidence(run)
         assert len(seen[f"wire/{capture}.pcapng"]) > 10_000

@@ -81,7 +81,7 @@ def passed(folder: Path, text: str) -> tuple[dict[str, Any], pl.DataFrame]:
     """verify.json and observed calls of a run that verified."""
     scenario = folder / "calls.yaml"
     scenario.write_text(text)
-    status, output = LiveRun(scenario, folder / "run").end(200)
+    status, output = LiveRun(scenario, folder / "run").end()
     assert status == 0, output
     verified = json.loads((folder / "run" / "verify.json").read_text())
     assert verified["mismatches"] == 0

@@ -45,7 +45,7 @@ def passed(folder: Path, text: str) -> tuple[dict[str, Any], list[Any]]:
     """verify.json, and the client's samples, of a run that verified."""
     scenario = folder / "calls.yaml"
     scenario.write_text(text)
-    status, output = LiveRun(scenario, folder / "run").end(300)
+    status, output = LiveRun(scenario, folder / "run").end()
     assert status == 0, output
     verified = json.loads((folder / "run" / "verify.json").read_text())
     assert verified["mismatches"] == 0
