@@ -14,7 +14,7 @@
 enum {
     PART_TURNS = 200, /* of polling, until it is looked whether a client has come: more than
                          pass until a client that calls again and again does so */
-    BUSY_TURNS = 64,  /* that have found calls, until it is looked whether one has come or gone */
+    BUSY_TURNS = 64,  /* until it is looked whether a client has come or gone, whatever they find */
 };
 
 static struct shrimp_options options_of(const struct shrimp_options *options)
@@ -313,8 +313,8 @@ static void sleep_for(struct shrimp_service *service, uint64_t timeout_ns)
     sss_wait(words, count, timeout_ns);
 }
 
-/* However busy the service is, clients come and go. Not inlined, since the turns that find a call
- * are what a call takes. */
+/* However busy the service is, clients come and go. Before a turn, since a client's memory is freed
+ * with it; not inlined, since the turns that find a call are what a call takes. */
 __attribute__((noinline, cold)) static void look_round(struct shrimp_service *service)
 {
     service->busy = 0;
@@ -328,14 +328,13 @@ bool shrimp_turn(struct shrimp_service *service, uint64_t timeout_ns)
 {
     uint64_t begun_ns = 0;
 
+    if (++service->busy >= BUSY_TURNS)
+        look_round(service);
     for (;;) {
         service->seen = service->notified;
         for (unsigned part = service->polling ? SHRIMP_TURNS / PART_TURNS : 1; part; part--) {
-            if (poll(service, service->polling ? PART_TURNS : 1)) {
-                if (++service->busy >= BUSY_TURNS)
-                    look_round(service);
+            if (poll(service, service->polling ? PART_TURNS : 1))
                 return true;
-            }
             if (service->free && accept_next(service))
                 return true;
         }

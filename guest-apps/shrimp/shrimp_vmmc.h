@@ -59,7 +59,7 @@ struct shrimp_service {
     uint32_t seen;
     volatile uint32_t wanted; /* grows while there is no place for a client that has come */
     uint32_t wanted_seen;
-    unsigned busy;         /* turns in which it has found a call */
+    unsigned busy;         /* turns since it was looked whether clients have come or gone */
     bool lacking;          /* a client has come for whom memory or the adapter had no place */
     uint64_t calls, polls; /* polls: turns that found nothing */
     uint64_t bound, refused, unbound; /* clients */
@@ -70,7 +70,8 @@ int shrimp_offer(struct shrimp_service *service, const struct shrimp_interface *
                  const struct shrimp_options *options);
 /*
  * Serves the next call of each client that has one. Where there is none it polls or, if no client
- * wants that, sleeps; false: nothing has come for `timeout_ns`.
+ * wants that, sleeps; false: nothing has come for `timeout_ns`. What a procedure was given, its
+ * server and its arguments, is there until the next turn, though a client may overwrite the latter.
  */
 bool shrimp_turn(struct shrimp_service *service, uint64_t timeout_ns);
 void shrimp_withdraw(struct shrimp_service *service);
