@@ -10,4 +10,4 @@ DEVELOPMENT_FILES = [*distribution.DEVELOPMENT_FILES, *python.DEVELOPMENT_FILES]
 
 
 def make(workspace: Workspace) -> Contents:
-    return python.over(distribution.make(workspace), workspace, "linux-python-paper")
+    return distribution.with_swap(python.over(distribution.make(workspace), workspace, "linux-python-paper"), workspace)

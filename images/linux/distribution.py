@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recipe `distribution`: the distribution's cloud kernel with its modules, and the root of packaged programs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from linux import root
 from recipe import kernel, kernel_config, modules, packages
+from recipe.cpio import Archive
 from recipe.errors import RecipeError
 from recipe.image import Contents, Workspace
 
@@ -37,6 +39,8 @@ COMMAND_LINE = " ".join(
 
 BOOT_MODULES = ["virtio_pci", "virtio_net", "virtio_console", "qemu_fw_cfg"]
 EXTRA_MODULES = ["bridge", "ifb", "sch_netem", "sch_tbf", "sch_prio", "sch_htb"]
+SWAP_MODULES = ["lzo_rle", "zram"]
+"""The second asks for the first by the name of what it does."""
 
 DEVELOPMENT_FILES = [*root.DEVELOPMENT_FILES, ("/usr/bin/objcopy", "binutils")]
 
@@ -70,9 +74,26 @@ def _kernel_package() -> packages.Package:
     raise RecipeError(f"package {KERNEL_PACKAGE}: names no kernel package")
 
 
+def _unpacked(workspace: Workspace) -> Path:
+    """Where the kernel's package is."""
+    return workspace.scratch / "kernel-package"
+
+
+def with_swap(image: Contents, workspace: Workspace) -> Contents:
+    """`image`, which was made in this workspace, with a root whose pages init lets the kernel compress."""
+    archive = Archive(over_another=True)
+    archive.add_file("etc/swap", (root.HERE / "swap").read_bytes())
+    archive.add_folder("lib/swap")
+    loaded = modules.collect(_unpacked(workspace) / "lib/modules", SWAP_MODULES, workspace.scratch / "swap")
+    for number, module in enumerate(loaded):
+        archive.add_file(f"lib/swap/{number}-{module.name}.ko", module.data)
+    cmdline = image.cmdline.replace("rootfstype=ramfs", "rootfstype=tmpfs")
+    return replace(image, initrd=image.initrd + archive.to_bytes(), cmdline=cmdline)
+
+
 def make(workspace: Workspace) -> Contents:
     package = _kernel_package()
-    unpacked = workspace.scratch / "kernel-package"
+    unpacked = _unpacked(workspace)
     packages.unpack(packages.download([package], workspace.cache)[package.name], unpacked)
     release = next((unpacked / "lib/modules").iterdir()).name
     made = root.make_root(workspace)

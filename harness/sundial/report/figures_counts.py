@@ -47,21 +47,19 @@ def packets(
             squeeze=False,
             gridspec_kw={"hspace": 0.42, "wspace": 0.07, **place},
         )
+        # All share both axes: what is said to one of them is told to each of the others.
+        grid.flat[0].set_ylim(0, max(counts, default=1) * 1.12 + 0.3)
+        grid.flat[0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        step = 1480 if max(sizes) >= 2 * 1480 else None
+        plotting.size_axis(grid.flat[0], sizes, step=step, label=False, log=log_x)
         for row, curve in enumerate(present):
             for column, direction in enumerate(DIRECTIONS):
                 axis = grid.flat[2 * row + column]
                 _packet_panel(axis, of_curve(seen, curve).filter(pl.col("direction") == direction),
                               lines.get((curve, direction)), looks[curve], unit)  # fmt: skip
                 plotting.panel_title(axis, f"{looks[curve].label}: {direction}")
-                axis.set_ylim(0, max(counts, default=1) * 1.12 + 0.3)
-                axis.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-                plotting.size_axis(
-                    axis,
-                    sizes,
-                    step=1480 if max(sizes) >= 2 * 1480 else None,
-                    label=2 * row + column >= 2 * len(present) - columns,
-                    log=log_x,
-                )
+                if 2 * row + column >= 2 * len(present) - columns:
+                    axis.set_xlabel(plotting.SIZE)
                 if column % columns == 0:
                     axis.set_ylabel(unit)
 
@@ -121,11 +119,13 @@ def saw(
             gridspec_kw={"hspace": 0.42, "wspace": 0.07, **place},
         )  # fmt: skip
         panels = [(curve, direction) for curve in present for direction in DIRECTIONS]
+        plotting.size_axis(grid.flat[0], sizes, label=False, log=log_x)
         for index, (axis, (curve, direction)) in enumerate(zip(grid.flat, panels, strict=True)):
             points = of_curve(seen, curve).filter(pl.col("direction") == direction)
             _saw_panel(axis, points, lines.get((curve, direction)), looks[curve])
             plotting.panel_title(axis, f"{looks[curve].label}: {direction}")
-            plotting.size_axis(axis, sizes, label=index >= len(panels) - columns, log=log_x)
+            if index >= len(panels) - columns:
+                axis.set_xlabel(plotting.SIZE)
             if index % columns == 0:
                 axis.set_ylabel("cells")
         grid.flat[0].set_ylim(bottom=0)

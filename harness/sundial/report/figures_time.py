@@ -56,6 +56,13 @@ def stages(
             gridspec_kw={"hspace": 0.28, "wspace": 0.07, **place},
         )
         top = plotting.greatest(table["rtt"]) / scale
+        # All share both axes: what is said to one of them is told to each of the others.
+        grid.flat[0].set_ylim(0, top * 1.05 if top else 1)
+        grid.flat[0].yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        if len(sizes) > FEW_SIZES:
+            plotting.size_axis(grid.flat[0], sizes, log=log_x, label=False, most=8)
+        else:
+            _size_places(grid.flat[0], sizes)
         for index, axis in enumerate(grid.flat):
             if index >= len(present):
                 axis.set_visible(False)
@@ -68,12 +75,9 @@ def stages(
                 _bars(axis, sizes, x, layers, colours)
             else:
                 axis.stackplot(x, layers, colors=colours, linewidth=0)
-                plotting.size_axis(axis, sizes, log=log_x, label=False, most=8)
             if index + columns >= len(present):
-                axis.set_xlabel("argument size (bytes)")
+                axis.set_xlabel(plotting.SIZE)
                 axis.tick_params(axis="x", labelbottom=True)
-            axis.set_ylim(0, top * 1.05 if top else 1)
-            axis.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
             plotting.panel_title(axis, looks[present[index]].label)
             if index % columns == 0:
                 axis.set_ylabel(f"time of a call ({unit})")
@@ -103,6 +107,10 @@ def _bars(axis: Axes, sizes: Sequence[int], x: Sequence[int], layers: list[list[
     for layer, colour in zip(layers, colours, strict=True):
         axis.bar(places, layer, 0.62, bottom=base, color=colour, edgecolor=palette.PAPER, linewidth=0.6)
         base = [low + more for low, more in zip(base, layer, strict=True)]
+
+
+def _size_places(axis: Axes, sizes: Sequence[int]) -> None:
+    """Sets up x for `_bars`."""
     axis.xaxis.set_major_locator(FixedLocator(list(range(len(sizes)))))
     axis.xaxis.set_major_formatter(
         FuncFormatter(lambda value, _: str(sizes[int(value)]) if 0 <= value < len(sizes) else "")

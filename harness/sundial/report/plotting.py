@@ -30,6 +30,7 @@ NARROW_IN = 4.4
 """Of the same figure for screens on which the other's letters would be too small to read."""
 PNG_DPI = 150
 MOST_LEGEND_COLUMNS = 5
+SIZE = "argument size (bytes)"
 GEOMETRIC_RATIO = 1.4
 """Sizes that grow by this factor or more from one to the next are drawn on a logarithmic axis."""
 
@@ -210,7 +211,7 @@ def size_axis(
         axis.set_xlim(low - pad, high + pad)
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0f}"))
     if label:
-        axis.set_xlabel("argument size (bytes)")
+        axis.set_xlabel(SIZE)
 
 
 def greatest(values: pl.Series) -> float:

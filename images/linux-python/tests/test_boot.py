@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from testing import snapshot
+from testing.built import recipe_under_test
 from testing.guest import ICOUNT, Guest, interface, job
 
 from recipe.cpio import Archive
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from sundial_guest import clock, options, samples, serving
 
-SPEC = {"port": options.Integer(1, 9, absent=5), "do": options.Word("say", "serve", "die")}
+SPEC = {"port": options.Integer(1, 9, absent=5), "do": options.Word("say", "serve", "die", "fill")}
 
 def main(given):
     first = clock.now_ns()
@@ -33,14 +34,17 @@ def main(given):
         counters = serving.Counters(port=chosen.port)
         counters.count("void")
         serving.serve(counters)
+    if chosen.do == "fill":
+        filled = os.urandom(4096) * (48 << 8)
     if chosen.do == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     parent = os.getppid()
     status = Path("/proc/self/status").read_text()
     threads = next(line.split()[1] for line in status.splitlines() if line.startswith("Threads:"))
+    swaps = [line.split()[:4] for line in Path("/proc/swaps").read_text().splitlines()[1:]]
     loaded = sorted(name for name in ("grpc", "rpyc", "numpy") if name in sys.modules)
     samples.put({
-        "type": "toy", "first": first, "parent": parent, "threads": threads, "loaded": loaded,
+        "type": "toy", "first": first, "parent": parent, "threads": threads, "loaded": loaded, "swaps": swaps,
         "random": random.random(), "hash": hash("text"), "urandom": os.urandom(4).hex(),
         "name": Path("/proc/self/comm").read_text(), "arguments": sys.argv,
         "environment": sorted(f"{name}={value}" for name, value in os.environ.items() if name != "_"),
@@ -86,6 +90,15 @@ def restored(tmp_path: Path, image: Path, state: Path, name: str = "g", **fields
     folder = tmp_path / name
     folder.mkdir()
     return run(snapshot.restored(folder, image, state, what), folder)
+
+
+@pytest.mark.skipif(recipe_under_test("linux-python") != "distribution", reason="its kernel has no zram")
+def test_what_is_not_used_is_compressed_where_memory_is_short(with_toy: Path, state: Path, tmp_path: Path) -> None:
+    guest = restored(tmp_path, with_toy, state, steps=[step(), step(do="fill")])
+    assert [line["status"] for line in guest.lines("step")] == [0, 0], guest.describe()
+    before, after = (line["swaps"] for line in guest.lines("toy"))
+    assert [each[:2] for each in before] == [["/dev/zram0", "partition"]]
+    assert int(after[0][3]) - int(before[0][3]) > 20 * 1024
 
 
 def test_a_forked_program_does_what_a_new_interpreter_does(with_toy: Path, state: Path, tmp_path: Path) -> None:

@@ -102,8 +102,10 @@ def _calls_specs(place: Place, extent: Extent) -> Iterator[Spec]:
     for system in SYSTEMS:
         yield spec(system, f"the twelve functions over {system}", _functions(system, extent.calls, NAMES))
     about = "the distance over rpyc with tuples and without numpy, TCP_NODELAY"
-    yield spec("rpyc-otherwise", about, _otherwise(extent.calls, SLOPED))
-    yield spec("others", "the twelve functions over systems of other decades", beside.workloads(extent.calls, place))
+    yield spec("rpyc-otherwise", about, _otherwise(extent.beside_calls, SLOPED))
+    yield spec(
+        "others", "the twelve functions over systems of other decades", beside.workloads(extent.beside_calls, place)
+    )
 
 
 def _slope_spec(system: str, delay: str, extent: Extent) -> Spec:
