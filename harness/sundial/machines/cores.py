@@ -25,18 +25,21 @@ RUNTIME = Path("/proc/sys/kernel/sched_rt_runtime_us")
 """What the kernel leaves real-time threads of each period; -1: all of it."""
 
 
-def settle(pids: Sequence[int], proc: Path = Path("/proc")) -> None:
-    """Keep the guest's CPU of each of these QEMUs on one core: a hint, which changes speed only.
+def settle(pids: Sequence[int], *, alone: bool, proc: Path = Path("/proc")) -> None:
+    """Keep the guest's CPU of each of these QEMUs on one core where no other run is made beside this one, else on those
+    that this process may use: a hint, which changes speed only.
 
     Guests that call each other run in turns, and the host's scheduler then moves them to one core, where each finds its
-    caches full of the other.
+    caches full of the other. But of two runs at once the guests at work would be on the same core half of the time,
+    and the other core idle: two took 1.6 times as long.
     """
-    # Runs at once on one host begin at different cores.
-    for pid, core in assign(pids, os.sched_getaffinity(0), first=os.getpid()).items():
+    everywhere = os.sched_getaffinity(0)
+    bound = assign(pids, everywhere, first=os.getpid()) if alone else {}
+    for pid in pids:
         with contextlib.suppress(OSError):
             for thread, name in _threads(pid, proc):
                 if name.endswith(VCPU):
-                    os.sched_setaffinity(thread, {core})
+                    os.sched_setaffinity(thread, {bound[pid]} if pid in bound else everywhere)
 
 
 def hurry(guests: Iterable[int], fabric: int, proc: Path = Path("/proc")) -> None:

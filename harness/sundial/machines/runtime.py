@@ -61,6 +61,12 @@ class RuntimeFolder:
         path.mkdir(mode=0o700)
         return path
 
+    def is_alone(self) -> bool:
+        """Whether no other process has such a folder, and so machines perhaps."""
+        parent = self.path.parent
+        others = {path for path in parent.iterdir() if path != self.path and (path / OWNER).exists()}
+        return others <= set(stale_folders(parent))
+
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
 

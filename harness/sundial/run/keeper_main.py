@@ -168,6 +168,7 @@ class Keeper:
             try:
                 event = self._bring_up.queue.get(timeout=HOLD_LOOK_S)
             except Empty:
+                rig.look_for_cores()
                 self._note(panics(files))
                 self._note(end_hung(rig.machines, files, guests, time.monotonic()))
                 continue

@@ -74,6 +74,7 @@ class Rig:
         self._interactive = interactive
         self._kvm = kvm
         self._held: list[Snapshot] = []
+        self._alone: bool | None = None
         self._zeros: dict[str, int] = {}
         self.sites = {
             name: RemoteSite(session.host(name, uri), plan, folder) for name, uri in plan.network.hosts.items()
@@ -131,10 +132,19 @@ class Rig:
 
         in_parallel([starter(node) for node in nodes])
         if self.plan.clock == "virtual":
-            guests = [pid for machine in self.machines.values() if (pid := machine.pid()) is not None]
-            cores.settle(guests)
+            self.look_for_cores()
             if self.fabric is not None and (fabric := self.fabric.pid()) is not None:
-                cores.hurry(guests, fabric)
+                cores.hurry(self._guests(), fabric)
+
+    def look_for_cores(self) -> None:
+        """Where guests run on the host is another matter once other runs begin or end beside this one."""
+        alone = self._session.runtime.is_alone()
+        if self.plan.clock == "virtual" and alone != self._alone:
+            self._alone = alone
+            cores.settle(self._guests(), alone=alone)
+
+    def _guests(self) -> list[int]:
+        return [pid for machine in self.machines.values() if (pid := machine.pid()) is not None]
 
     def resume(self, start_order: Sequence[str] = ()) -> None:
         """Let all guests run. Raises RunFailed."""

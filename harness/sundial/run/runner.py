@@ -163,6 +163,7 @@ class Run:
                 looked = now
                 seen = signs()
                 self._show(seen.virtual_ns)
+                self._rig.look_for_cores()
                 hung = self._watchdog.look(seen, now) or guests.look(now)
                 late = deadline.look(seen.virtual_ns, now, self._not_done)
                 found += [event for event in (late, hung) if event is not None]

@@ -48,10 +48,18 @@ class Threads:
 
 def test_only_the_threads_of_guests_are_bound(tmp_path: Path) -> None:
     threads = Threads(tmp_path, "ALL CPUs/TCG", "IO mon_iothread")
-    settle([77], tmp_path)
+    settle([77], alone=True, proc=tmp_path)
     threads.end()
     assert len(threads.cores["ALL CPUs/TCG"]) == 1
     assert threads.cores["IO mon_iothread"] == os.sched_getaffinity(0)
+
+
+def test_beside_another_run_nobody_is_bound_any_more(tmp_path: Path) -> None:
+    threads = Threads(tmp_path, "ALL CPUs/TCG")
+    settle([77], alone=True, proc=tmp_path)
+    settle([77], alone=False, proc=tmp_path)
+    threads.end()
+    assert threads.cores["ALL CPUs/TCG"] == os.sched_getaffinity(0)
 
 
 def test_guests_and_fabric_run_in_real_time_where_that_is_allowed(tmp_path: Path) -> None:
@@ -76,4 +84,4 @@ def test_no_real_time_where_it_would_take_all_of_a_core(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_gone_is_no_matter(tmp_path: Path) -> None:
-    settle([77], tmp_path)
+    settle([77], alone=True, proc=tmp_path)

@@ -32,7 +32,9 @@ def test_two_folders_at_once_have_nothing_in_common(tmp_path: Path) -> None:
     one, two = RuntimeFolder(base), RuntimeFolder(base)
     assert one.path != two.path
     assert one.token != two.token
+    assert not one.is_alone()
     one.remove()
+    assert two.is_alone()
     assert two.path.is_dir()
 
 
@@ -46,7 +48,9 @@ def test_what_a_dead_harness_left_is_taken_away_by_the_next(tmp_path: Path) -> N
         (path / OWNER).write_text(json.dumps({**owner, **changes}))
     unknown = base / "unknown"
     unknown.mkdir()
-    RuntimeFolder(base)
+    assert not living.is_alone(), "of another container nothing is known"
+    next_one = RuntimeFolder(base)
+    assert next_one.path.is_dir()
     assert not dead.exists()
     assert not before_boot.exists()
     assert elsewhere.is_dir()
