@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sundial.model.finding import Finding, Path
 from sundial.model.workload import Ends, OverSockets, Transport
 
@@ -57,6 +59,33 @@ def check_fixed_sockets(workload: OverSockets, ends: Ends, path: Path) -> list[F
         what = f"tcp_nodelay with {who}: its TCP never waits for more data"
         findings.append(Finding((*path, "tcp_nodelay"), what, "true"))
     return findings
+
+
+_RECORDS = ("send_buffer", "recv_buffer", "serving.send_buffer", "serving.recv_buffer")
+_OPTIONS = {
+    **dict.fromkeys(("tcp_nodelay", "serving.tcp_nodelay", *_RECORDS), ("tcp",)),
+    **dict.fromkeys(("socket_buffer", "serving.socket_buffer"), ("udp", "tcp")),
+    "udp_message_size": ("udp",),
+}
+"""Fields by the transports that have what they set."""
+_USUAL = (None, True)
+"""Of these fields: what is not written, and what is so anyway."""
+
+
+def check_options_used(workload: OverSockets, path: Path, *, records: bool = False) -> Iterator[Finding]:
+    """A finding for each option of sockets that is set where nothing has it. `records`: the workload's messages are
+    records of a stream over TCP, with buffers of their own."""
+    for field, having in _OPTIONS.items():
+        *outer, name = field.split(".")
+        place = workload.serving if outer else workload
+        if getattr(place, name, None) in (_USUAL if not outer else (None,)):
+            continue
+        if field in _RECORDS and not records:
+            what = f"{field} with {workload.app}, which has no records"
+            yield Finding((*path, *field.split(".")), what, "leave it out")
+        elif not set(having) & set(workload.transports):
+            what = f"{field} over {', '.join(workload.transports)}"
+            yield Finding((*path, *field.split(".")), what, f"transports: {', '.join(having)}")
 
 
 def check_own_buffers(workload: OverSockets, ends: Ends, path: Path) -> list[Finding]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every mistake in a scenario or an override is one line with file, line, field and what is allowed."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,31 @@ def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:
 def test_a_seed_out_of_range_names_the_option(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"^seed: -1 is out of range; allowed: a whole number from 0"):
         load_experiments(write(tmp_path, GOOD), seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        ("rate=5 Mbit/s", "rate: rate over tcp, which sends as fast as it can; allowed: transports: udp"),
+        ("serving.socket_buffer=8192", "serving.socket_buffer: serving.socket_buffer with iperf3, whose client tells its "
+         "server; allowed: socket_buffer for both ends"),
+    ],
+)  # fmt: skip
+def test_what_iperf3_would_not_heed_is_refused(written: str, line: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(line)):
+        load_experiments("iperf3", overrides=["transports=tcp", written])
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ("tcp_nodelay: false", "tcp_nodelay: tcp_nodelay over udp; allowed: transports: tcp"),
+        ("serving: {tcp_nodelay: true}", "serving.tcp_nodelay: serving.tcp_nodelay over udp; allowed: transports: tcp"),
+        ("serving: {send_buffer: 8000}", "serving.send_buffer: serving.send_buffer with raw, which has no records; "
+         "allowed: leave it out"),
+    ],
+)  # fmt: skip
+def test_an_option_of_sockets_that_nothing_has_is_refused(tmp_path: Path, more: str, line: str) -> None:
+    scenario = f"description: d\ntopology: two-hosts-10base-t\nworkloads:\n  - {{app: raw, transports: udp, sizes: 16, {more}}}\n"
+    with pytest.raises(BadInput, match=re.escape(line)):
+        load_experiments(write(tmp_path, scenario))

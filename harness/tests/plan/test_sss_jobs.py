@@ -160,11 +160,11 @@ def test_many_sizes_are_several_steps_of_a_task(paths: RunPaths, tmp_path: Path)
 
 def test_buffers_of_the_library_reach_both_ends(paths: RunPaths, tmp_path: Path) -> None:
     path = written(
-        tmp_path, "app: sunrpc, transports: udp, sizes: 4, udp_message_size: 9000, serving: {recv_buffer: 5000}"
+        tmp_path, "app: sunrpc, transports: [udp, tcp], sizes: 4, udp_message_size: 9000, serving: {recv_buffer: 5000}"
     )
     told = jobs(paths, path)
     assert told["server"]["services"][1]["options"] == {
-        "transports": ["udp"],
+        "transports": ["udp", "tcp"],
         "recv_buffer": 5000,
         "udp_message_size": 9000,
     }

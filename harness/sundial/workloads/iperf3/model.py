@@ -55,6 +55,14 @@ class Iperf3Kind:
         if ends.server in ends.clients:
             yield Finding((*path, "clients"), f"iperf3 from {ends.server!r} to itself", "clients on other machines")
         yield from sockets.check_tcp_mtu(ends, path) or sockets.check_fixed_sockets(workload, ends, path)
+        yield from sockets.check_options_used(workload, path)
+        for name, value in workload.serving:
+            if value is None:
+                continue
+            what = f"serving.{name} with iperf3, whose client tells its server"
+            yield Finding((*path, "serving", name), what, f"{name} for both ends")
+        if workload.rate is not None and "udp" not in workload.transports:
+            yield Finding((*path, "rate"), "rate over tcp, which sends as fast as it can", "transports: udp")
 
     def resolve(self, workload: Iperf3, ends: Ends, path: Path) -> tuple[Iperf3, list[Finding]]:
         return workload, []

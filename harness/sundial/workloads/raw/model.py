@@ -58,6 +58,7 @@ class RawKind:
         if "tcp" in workload.transports:
             yield from sockets.check_tcp_mtu(ends, path, otherwise=", or udp alone")
         yield from sockets.check_fixed_sockets(workload, ends, path)
+        yield from sockets.check_options_used(workload, path)
         yield from sockets.check_own_buffers(workload, ends, path)
         yield from check_timeouts(workload, path)
 

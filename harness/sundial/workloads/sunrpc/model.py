@@ -53,6 +53,7 @@ class SunRpcKind:
             what = over_nodes[0] if over_nodes[0] in _RINGS else "MBCF"
             yield from check_edges_known(workload, what, path)
         yield from sockets.check_fixed_sockets(workload, ends, path)
+        yield from sockets.check_options_used(workload, path, records=True)
         yield from sockets.check_own_buffers(workload, ends, path)
         yield from _check_threads(workload, ends, path)
         yield from check_timeouts(workload, path)
