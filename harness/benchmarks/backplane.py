@@ -69,6 +69,10 @@ def _stores(context: Context) -> Iterator[Outcome]:
     pairs = list(zip(each[AUTOMATIC], each[DELIBERATE], strict=True))
     above = tuple(1e6 * (one - other) / STORES for one, other in pairs)
     yield Figure(SUBJECT, "a store into bound memory, above the same bytes without", "us", above, STORE_US, note)
+    walls = zip(*([slope.wall_s for slope in turns.found[name]] for name in (AUTOMATIC, DELIBERATE)), strict=True)
+    stores = STORES * (long - short)
+    waited = tuple(1e6 * (one - other) / stores for one, other in walls)
+    yield Figure(SUBJECT, "the same, from start to end", "wall us", waited, note=note)
     yield Figure(SUBJECT, f"{AUTOMATIC} by {DELIBERATE} of the same turn", "times", tuple(a / b for a, b in pairs))
 
 
