@@ -137,9 +137,11 @@ class Rig:
                 cores.hurry(self._guests(), fabric)
 
     def look_for_cores(self) -> None:
-        """Where guests run on the host is another matter once other runs begin or end beside this one."""
+        """Other runs may have begun beside this one, or ended: whether guests have cores of their own goes by that."""
+        if self.plan.clock == "real":
+            return
         alone = self._session.runtime.is_alone()
-        if self.plan.clock == "virtual" and alone != self._alone:
+        if alone != self._alone:
             self._alone = alone
             cores.settle(self._guests(), alone=alone)
 
