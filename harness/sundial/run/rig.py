@@ -133,7 +133,9 @@ class Rig:
         in_parallel([starter(node) for node in nodes])
         if self.plan.clock == "virtual":
             self.look_for_cores()
-            if self.fabric is not None and (fabric := self.fabric.pid()) is not None:
+            # Machines that a user has up have no end to hurry to, and may never be idle.
+            fabric = None if self.fabric is None or self._interactive else self.fabric.pid()
+            if fabric is not None:
                 cores.hurry(self._guests(), fabric)
 
     def look_for_cores(self) -> None:
