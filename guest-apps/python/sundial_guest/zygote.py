@@ -52,8 +52,12 @@ def _fork(channel: socket.socket) -> bool:
     """Twice, so that the grandchild belongs to process 1, which reaps it; whether this is the grandchild."""
     between = os.fork()
     if between == 0:
+        between = os.getpid()
         if os.fork() != 0:
             os._exit(0)
+        # Whoever hears of it may wait for it, which only its parent can.
+        while os.getppid() == between:
+            os.sched_yield()
         channel.send(os.getpid().to_bytes(4, sys.byteorder))
         return True
     os.waitpid(between, 0)
