@@ -117,7 +117,7 @@ def test_less_memory_than_python_needs(tmp_path: Path, machine: str) -> None:
     path = write(tmp_path, "app: grpc")
     assert lines(path, f"machines.{machine}.memory=160 MiB") == [
         f"--set: machines.{machine}.memory: 160 MiB for {machine!r}, which boots linux-python; "
-        "allowed: a size in whole MiB from 192 MiB to 4 GiB, such as '192 MiB'"
+        "allowed: a size in whole MiB from 192 MiB to 4 GiB, such as '256 MiB'"
     ]
 
 
