@@ -33,7 +33,7 @@ impl Cause {
 }
 
 /// On which side of the switch something was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Side {
     /// Between the sender and the switch.
     From,
@@ -41,12 +41,15 @@ pub(super) enum Side {
     Towards,
 }
 
-/// The first cell that a PDU lost on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A cell that a PDU lost on its way.
+///
+/// The least is the first: at one instant the side of the sender comes before the other, and the line before
+/// the queue. So which one it is does not depend on the order in which lines are decided on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Loss {
-    pub(super) cause: Cause,
-    pub(super) side: Side,
     pub(super) at: Units,
+    pub(super) side: Side,
+    pub(super) cause: Cause,
 }
 
 /// Why a PDU that lost no cell is discarded by its receiver.

@@ -50,11 +50,9 @@ impl Passage {
     /// `cells` are lost, the first of them at `at`.
     pub(super) fn lose(&mut self, cells: u32, cause: Cause, side: Side, at: Units) {
         self.lost += cells;
-        let loss = Loss { cause, side, at };
+        let loss = Loss { at, side, cause };
         // Cells are decided on line by line, so that a later one may be lost earlier on.
-        if self.first_loss.is_none_or(|first| at < first.at) {
-            self.first_loss = Some(loss);
-        }
+        self.first_loss = Some(self.first_loss.map_or(loss, |first| first.min(loss)));
     }
 
     /// Whether all its cells are decided.
@@ -65,3 +63,39 @@ impl Passage {
 
 /// Passages that are not over.
 pub(super) type Passages = Slab<Passage>;
+
+#[cfg(test)]
+mod tests {
+    use sundial_core::Frame;
+    use sundial_wire::atm::encapsulation::Encapsulation;
+
+    use super::super::pdu::Content;
+    use super::*;
+
+    /// The first of `losses`, decided on in this order.
+    fn first_of(losses: [Loss; 2]) -> Option<Loss> {
+        let frame = Frame::from(vec![0; 100]);
+        let pdu = Pdu::new(0, 32, Content::Rfc2684(Encapsulation::Bridged, frame), None);
+        let mut passage = Passage::new(Arc::new(pdu), 0, None);
+        for Loss { at, side, cause } in losses {
+            passage.lose(1, cause, side, at);
+        }
+        assert_eq!(passage.lost, 2);
+        passage.first_loss
+    }
+
+    #[test]
+    fn the_first_loss_does_not_depend_on_the_order_of_decisions() {
+        let policed = Loss { at: 7, side: Side::From, cause: Cause::Policed };
+        let on_the_line = Loss { at: 7, side: Side::Towards, cause: Cause::CellLoss };
+        let in_the_queue = Loss { at: 7, side: Side::Towards, cause: Cause::QueueFull };
+        let later = Loss { at: 8, side: Side::From, cause: Cause::CellLoss };
+        let in_order = [policed, on_the_line, in_the_queue, later];
+        for (place, &first) in in_order.iter().enumerate() {
+            for &second in &in_order[place + 1..] {
+                assert_eq!(first_of([first, second]), Some(first));
+                assert_eq!(first_of([second, first]), Some(first));
+            }
+        }
+    }
+}

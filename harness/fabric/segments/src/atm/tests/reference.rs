@@ -233,8 +233,9 @@ impl<'a> Reference<'a> {
     fn lose(&mut self, at: Units, pdu: usize, to: usize, cause: Cause, side: Side) {
         let copy = self.copies.entry((pdu, to)).or_default();
         copy.lost += 1;
-        if copy.first_loss.is_none_or(|first| at < first.at) {
-            copy.first_loss = Some(Loss { cause, side, at });
+        let loss = Loss { at, side, cause };
+        if copy.first_loss.is_none_or(|first| loss < first) {
+            copy.first_loss = Some(loss);
         }
     }
 
