@@ -57,6 +57,9 @@ class Words(Marker):
     def parse(self, value: object) -> tuple[str, ...]:
         items = value if isinstance(value, list | tuple) else [value]
         named = ["null" if item is None and "null" in self.words else item for item in items]
+        for item in named:
+            if not isinstance(item, str):
+                raise BadInput(f"{item!r} is not known", allowed=self.allowed)
         given = _listed(named) if isinstance(value, list | tuple) else _listed(named[0])
         for word in given:
             if word not in self.words:

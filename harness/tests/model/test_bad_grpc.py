@@ -44,6 +44,8 @@ REFUSED = [
     ("max_workers: 65", "max_workers: 65 is out of range; allowed: a whole number from 1 to 64"),
     ("port: 80", "port: 80 is out of range; allowed: a whole number from 1024 to 65534"),
     ("languages: java", "languages: 'java' is not known; allowed: one or more of python, cpp"),
+    ("languages: [python, 1]", "languages: 1 is not known; allowed: one or more of python, cpp"),
+    ("languages: {python: true}", "languages: {'python': True} is not known; allowed: one or more of python, cpp"),
     ("languages: []", "languages: the list is empty; allowed: one or more of python, cpp"),
     (
         "port: 65535, languages: [python, cpp]",
@@ -90,6 +92,7 @@ def test_an_image_without_python(tmp_path: Path, app: str, machine: str, field: 
         ("app: grpc, port: 18861", "app: rpyc", 18861),
         ("app: rpyc, port: 50051", "app: grpc", 50051),
         ("app: rpyc, port: 50050, tcp_nodelay: [false, true]", "app: grpc", 50051),
+        ("app: grpc, control_frames: counted", "app: grpc", 50051),
     ],
 )
 def test_two_systems_on_one_port(tmp_path: Path, first: str, second: str, port: int) -> None:

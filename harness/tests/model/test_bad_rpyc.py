@@ -44,6 +44,8 @@ REFUSED = [
     ("functions: [void, nothing]", f"functions: 'nothing' is not known; allowed: {ALLOWED}"),
     ("functions: []", f"functions: the list is empty; allowed: {ALLOWED}"),
     ("containers: set", "containers: 'set' is not known; allowed: one or more of list, tuple"),
+    ("containers: [1]", "containers: 1 is not known; allowed: one or more of list, tuple"),
+    ("distance: 3", "distance: 3 is not known; allowed: one or more of numpy, zip"),
     ("distance: index", "distance: 'index' is not known; allowed: one or more of numpy, zip"),
     ("tcp_nodelay: 1", "tcp_nodelay: 1 is neither true nor false; allowed: true, false, or a list of both"),
     ("tcp_nodelay: []", "tcp_nodelay: [] is neither true nor false; allowed: true, false, or a list of both"),

@@ -60,6 +60,13 @@ class Way:
     """At the ports of others, and what became of frames on the wire."""
     finished_ns: int | None = None
     """When the sender first ended it (FIN); None: it has not."""
+    reset_ns: int | None = None
+    """When the sender first reset the connection."""
+
+    @property
+    def ended_ns(self) -> int | None:
+        """When the sender first did either: a kernel resets what ends with bytes that its program has not read."""
+        return min((at for at in (self.finished_ns, self.reset_ns) if at is not None), default=None)
 
     @property
     def finished(self) -> bool:
@@ -179,7 +186,7 @@ class Conversation:
     @property
     def ended_by_server(self) -> bool:
         """Whether the server's end came first."""
-        server, client = self.ways[True].finished_ns, self.ways[False].finished_ns
+        server, client = self.ways[True].ended_ns, self.ways[False].ended_ns
         return server is not None and (client is None or server < client)
 
 
@@ -300,11 +307,7 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
     streams, rows = _streams(sent, payloads(sent, files))
     damaged = set(damaged_rows(frames))
     segments = _segments(begun, damaged)
-    fins = placed.filter(pl.col("view") == "sent", pl.col("tcp_flags") & tcp.FIN != 0)
-    finished = {
-        (conn, reply): at_ns
-        for conn, reply, at_ns in fins.group_by("conn", "reply").agg(pl.col("time_ns").min()).iter_rows()
-    }
+    finished, reset = _first_flagged(placed, tcp.FIN), _first_flagged(placed, tcp.RST)
     resets: dict[int, list[int]] = {}
     for row, conn in placed.filter(pl.col("tcp_flags") & tcp.RST != 0).select("row", "conn").iter_rows():
         resets.setdefault(conn, []).append(row)
@@ -321,6 +324,7 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
                 received=segments.get((number, reply, "received"), []),
                 elsewhere=segments.get((number, reply, "elsewhere"), []),
                 finished_ns=finished.get((number, reply)),
+                reset_ns=reset.get((number, reply)),
             )
             for reply in (False, True)
         }
@@ -340,6 +344,13 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
             )
         )
     return Conversations(found, placed, pl.DataFrame(rows, schema=FINDING, orient="row"))
+
+
+def _first_flagged(placed: pl.DataFrame, flag: int) -> dict[tuple[int, bool], int]:
+    """When an end first sent a segment with a flag, by connection and way."""
+    found = placed.filter(pl.col("view") == "sent", pl.col("tcp_flags") & flag != 0, pl.col("conn").is_not_null())
+    times = found.group_by("conn", "reply").agg(pl.col("time_ns").min())
+    return {(conn, reply): at_ns for conn, reply, at_ns in times.iter_rows()}
 
 
 def _flows(run: RunDirectory, frames: pl.DataFrame, servers: set[End]) -> pl.DataFrame:

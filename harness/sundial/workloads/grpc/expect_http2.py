@@ -14,7 +14,7 @@ FRAME_SIZE = 16384
 """Largest payload before anything is agreed."""
 WINDOW = 65535
 """Of the connection, and of each stream, before anything is agreed."""
-WINDOW_MOST = (1 << 31) - 1
+WINDOW_MOST = STREAM_MOST = (1 << 31) - 1
 
 
 class Type(IntEnum):

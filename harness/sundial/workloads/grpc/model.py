@@ -45,8 +45,8 @@ class Grpc(WorkloadBase):
     bdp_probe: Annotated[bool, Flag()] = False
     """gRPC estimates the bandwidth by PINGs that it sends when it sees fit."""
     control_frames: Literal["none", "counted"] = "none"
-    """PING, RST_STREAM and GOAWAY. None: each is a mismatch, unless a connection broke or a call had had its time.
-    Counted: they may be there, and window updates need only sum to what came."""
+    """PING and GOAWAY, and SETTINGS behind the first. None: each is a mismatch. Counted: they may be there, each PING
+    with its acknowledgement; where SETTINGS change a window, window updates need no longer sum to what came."""
     die: Dying | None = None
     """The server is killed."""
     total_timeout: Millis = written("25 s")
@@ -63,7 +63,7 @@ class Grpc(WorkloadBase):
 
     @property
     def tcp_ports(self) -> dict[int, object]:
-        settings = (self.app, self.max_workers, self.bdp_probe, self.die)
+        settings = (self.app, self.max_workers, self.bdp_probe, self.control_frames, self.die)
         return {port: (language, *settings) for language, port in self.ports.items()}
 
 

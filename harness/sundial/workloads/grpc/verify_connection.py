@@ -134,15 +134,22 @@ class Connection:
                     yield call.id, name, "all of its frames", f"{count} missing", self._rows(reply, place)
             for wrong in check_control(self.link, here, there, counted=self.ends.counted):
                 yield self._finding(wrong, reply)
-            for wrong in () if self.ends.counted else check_credit(self.link, here, there):
-                yield self._finding(wrong, reply)
+            yield from self._check_credit(reply)
             for wrong in check_windows(here, there):
                 yield self._finding(wrong, reply)
-        yield from self._check_first_increment()
         yield from self._check_order()
         yield from self._check_segments()
         for place, call in enumerate(self.link.calls):
             yield from self._check_sample(place, call, exact=exact)
+
+    def _check_credit(self, reply: bool) -> Iterator[Finding]:
+        first = [] if reply else list(self._check_first_increment())
+        yield from first
+        if first:
+            return  # all sums would be others
+        joined = 0 if reply or self.first_increment is None else self.first_increment - PREFIX
+        for wrong in check_credit(self.link, self.directions[reply], self.directions[not reply], joined):
+            yield self._finding(wrong, reply)
 
     def _check_first_increment(self) -> Iterator[Finding]:
         """The connection's first window update, where it has what opens the connection in it."""

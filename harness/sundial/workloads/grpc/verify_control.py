@@ -6,6 +6,7 @@ What window updates have to say is `verify_credit`'s. DATA keeps within the wind
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,21 +45,17 @@ class Direction:
 
 def check_control(link: Link, here: Direction, there: Direction, *, counted: bool) -> Iterator[Wrong]:
     """Findings about one direction; `there` is the other. `counted`: what is no part of a call may be there."""
-    controls = here.reading.controls
     yield from _check_settings(link, here, there, counted=counted)
-    pings = [
-        (there.way.arrived_ns(each.end), each.frame.payload)
-        for each in there.reading.controls
-        if each.frame.type == Type.PING and not each.frame.has(Flag.ACK)
-    ]
-    for each in controls:
-        if each.frame.type == Type.PING:
-            yield from _check_ping(each, here, pings, counted=counted)
-        elif each.frame.type == Type.RST_STREAM:
-            yield from _check_reset(link, each, counted=counted)
-        elif each.frame.type == Type.WINDOW_UPDATE and each.frame.flags:
-            yield _wrong(each, "flags 0x00: there are none", f"flags 0x{each.frame.flags:02x}")
-        elif each.frame.type not in (Type.SETTINGS, Type.WINDOW_UPDATE) and not counted:
+    if counted:
+        yield from _check_pings(link, here, there)
+    for each in here.reading.controls:
+        if each.frame.type == Type.RST_STREAM:
+            yield from _check_reset(link, each)
+        elif each.frame.type == Type.WINDOW_UPDATE:
+            yield from _check_update(each)
+        elif each.frame.type == Type.GOAWAY and counted:
+            yield from _check_goaway(link, each, here)
+        elif each.frame.type != Type.SETTINGS and not (each.frame.type == Type.PING and counted):
             yield _wrong(each, "none: the scenario does not count control frames", str(each.frame))
 
 
@@ -85,24 +82,54 @@ def _check_settings(link: Link, here: Direction, there: Direction, *, counted: b
             yield _wrong(each, f"after the settings have come, at {came} ns", f"at {sent} ns")
 
 
-def _check_ping(
-    each: Control, here: Direction, pings: Sequence[tuple[int | None, bytes]], *, counted: bool
-) -> Iterator[Wrong]:
-    if not counted:
-        yield _wrong(each, "none: the scenario does not count control frames", str(each.frame))
-    elif each.frame.has(Flag.ACK):
-        sent = here.way.sent_ns(each.end)
-        if not any(at is not None and at <= sent and octets == each.frame.payload for at, octets in pings):
-            yield _wrong(each, "the octets of a PING that had come", each.frame.payload.hex())
+def _check_pings(link: Link, here: Direction, there: Direction) -> Iterator[Wrong]:
+    """Each PING that had come is acknowledged once, in their order; by the end of the last call at the latest."""
+    due = deque(
+        (there.way.arrived_ns(each.end), each.frame.payload)
+        for each in there.reading.controls
+        if each.frame.type == Type.PING and not each.frame.has(Flag.ACK)
+    )
+    for each in here.reading.controls:
+        if each.frame.type != Type.PING:
+            continue
+        if each.frame.flags & ~Flag.ACK:
+            yield _wrong(each, "flags 0x00 or 0x01", f"flags 0x{each.frame.flags:02x}")
+        if not each.frame.has(Flag.ACK):
+            continue
+        came, octets = due.popleft() if due else (None, b"")
+        if came is None or came > here.way.sent_ns(each.end) or octets != each.frame.payload:
+            expected = f"{octets.hex()}, of a PING that has come" if came is not None else "none: no PING had come"
+            yield _wrong(each, expected, each.frame.payload.hex())
+            return
+    last = max((span.begin for span in here.reading.spans if span.call is not None), default=0)
+    late = [octets for came, octets in due if came is not None and last and came < here.way.sent_ns(last)]
+    if late and not link.cut:
+        yield Wrong(None, "grpc.ping", f"an acknowledgement of {late[0].hex()}", "none", last, last + http2.HEADER)
 
 
-def _check_reset(link: Link, each: Control, *, counted: bool) -> Iterator[Wrong]:
+def _check_update(each: Control) -> Iterator[Wrong]:
+    """Neither flags nor the reserved bit mean anything: a sender leaves them at 0 (RFC 9113, section 6.9)."""
+    if each.frame.flags:
+        yield _wrong(each, "flags 0x00: there are none", f"flags 0x{each.frame.flags:02x}")
+    if each.frame.payload[:1] > b"\x7f":
+        yield _wrong(each, "the reserved bit 0", each.frame.payload.hex())
+
+
+def _check_goaway(link: Link, each: Control, here: Direction) -> Iterator[Wrong]:
+    """It names the last stream of the other end that is answered (RFC 9113, section 6.8); servers open none."""
+    answered = [2 * place + 1 for place, call in enumerate(link.calls) if call.answered and here.reply]
+    least, last = max(answered, default=0), int.from_bytes(each.frame.payload[:4], "big")
+    if not least <= last <= (http2.STREAM_MOST if here.reply else 0):
+        yield _wrong(each, f"stream {least}, the last that was answered", f"stream {last}")
+
+
+def _check_reset(link: Link, each: Control) -> Iterator[Wrong]:
     """Of a call that failed, with the error that says so."""
     place = each.frame.stream // 2
     call = link.calls[place] if each.frame.stream % 2 and place < len(link.calls) else None
     code = int.from_bytes(each.frame.payload, "big")
     allowed = _CODES.get(call.error or "", frozenset()) if call is not None else frozenset()
-    if code not in allowed and not counted:
+    if code not in allowed:
         expected = f"none of a call that {'failed so' if call is not None and not call.ok else 'did not fail'}"
         yield Wrong(place if call else None, "grpc.rst_stream", expected, f"error {code}", each.begin, each.end)
 
@@ -145,4 +172,5 @@ def _apply(windows: Windows, frame: Frame) -> None:
                 if number == http2.Setting.INITIAL_WINDOW_SIZE:
                     windows.resize(value)
     elif frame.type == Type.WINDOW_UPDATE and not frame.stream:
-        windows.update(0, http2.read_increment(frame))
+        with suppress(http2.Http2Error):  # an increment of 0 has its finding, too
+            windows.update(0, http2.read_increment(frame))

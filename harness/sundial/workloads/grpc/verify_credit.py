@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import PREFIX
-from sundial.workloads.grpc.expect_http2 import Type
+from sundial.workloads.grpc.expect_http2 import Flag, Type
 from sundial.workloads.grpc.verify_control import Direction, Message
 from sundial.workloads.grpc.verify_frames import Control, Span, Wrong, name_of
 from sundial.workloads.grpc.verify_names import Link
@@ -24,14 +24,17 @@ _OPEN = 2
 """Streams of which an end may still keep account: the one that is answered, and the next."""
 
 
-def check_credit(link: Link, here: Direction, there: Direction) -> Iterator[Wrong]:
-    """Findings about the window updates of `here`, which give back what `there` has sent."""
-    account = _Account(here, there)
+def check_credit(link: Link, here: Direction, there: Direction, joined: int = 0) -> Iterator[Wrong]:
+    """Findings about the window updates of `here`, which give back what `there` has sent. `joined`: octets by which the
+    first of them opens the connection, too."""
+    account = _Account(here, there, -joined)
     spans = [span for span in here.reading.spans if span.call is not None]
     place, call = 0, -1
     for each in here.reading.controls:
         while place < len(spans) and spans[place].begin < each.begin:
             place, call = yield from _pass(account, link, spans, place, call)
+        if each.frame.type == Type.SETTINGS and not each.frame.has(Flag.ACK):
+            return
         if each.frame.type != Type.WINDOW_UPDATE:
             continue
         try:
@@ -39,7 +42,7 @@ def check_credit(link: Link, here: Direction, there: Direction) -> Iterator[Wron
         except http2.Http2Error as error:
             yield _wrong(each, "an increment", str(error))
             return
-        wrong = account.stream(each, increment) if each.frame.stream else account.connection(each, increment)
+        wrong = account.stream(each, increment, call) if each.frame.stream else account.connection(each, increment)
         if wrong is not None:
             yield wrong
             return
@@ -64,18 +67,23 @@ def _pass(
 class _Account:
     """What one end has given back so far."""
 
-    def __init__(self, here: Direction, there: Direction) -> None:
+    def __init__(self, here: Direction, there: Direction, total: int) -> None:
         self.here, self.there = here, there
         self.messages = {message.stream: (number, message) for number, message in enumerate(there.messages)}
         self.streams = [message.stream for message in there.messages]
         self.sums = [0, *accumulate(message.octets for message in there.messages)]
         times = [there.way.arrived_ns(message.begin + http2.HEADER) for message in there.messages]
         self.came: Sequence[int] = [at for at in times if at is not None]
-        self.total = 0
+        self.total = total
         self.granted: dict[int, int] = {}
         """Beyond its first window, to each stream that is still looked at, before its message was read."""
         self.left: dict[int, int] = {}
         """The same after a part of it was read."""
+        self.opened: dict[int, int] = {}
+        """Where the first headers of each stream end, of the other direction."""
+        for span in there.reading.spans:
+            if span.frame.type == Type.HEADERS:
+                self.opened.setdefault(span.frame.stream, span.end)
         self.failed = False
 
     def grant(self, stream: int, increment: int) -> None:
@@ -85,9 +93,20 @@ class _Account:
             del self.granted[old]
             self.left.pop(old, None)
 
-    def stream(self, each: Control, increment: int) -> Wrong | None:
-        """What the reader of a stream waits for, less what it may be sent anyway."""
+    def _is_open(self, stream: int, call: int, sent: int) -> bool:
+        """Whether it is the stream of a client's last request, or for a server of the last one that had come."""
+        if not self.here.reply:
+            return stream == 2 * call + 1
+        came = self.there.way.arrived_ns(self.opened[stream]) if stream in self.opened else None
+        return stream in (2 * call + 1, 2 * call + 3) and came is not None and came <= sent
+
+    def stream(self, each: Control, increment: int, call: int) -> Wrong | None:
+        """What the reader of a stream waits for, less what it may be sent anyway. `call`: the last one of which this
+        end has sent a frame."""
         stream, sent = each.frame.stream, self.here.way.sent_ns(each.end)
+        if not self._is_open(stream, call, sent):
+            self.failed = True
+            return _wrong(each, f"none for stream {stream}: it is not open", str(increment))
         before = self.granted.get(stream, 0)
         number, message = self.messages.get(stream, (0, None))
         if message is None or stream in self.left or number >= bisect_right(self.came, sent):

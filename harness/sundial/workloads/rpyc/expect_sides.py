@@ -304,18 +304,22 @@ class Client(Side):
 
     def __init__(self, version: Version, batches: Sequence[Calls]) -> None:
         super().__init__(version)
-        self._planned = batches
+        self.planned = batches
         self.batches: list[Batch] = []
         self.closed = self.ended = False
 
     def run(self) -> Iterator[Action]:
         """Its whole life."""
+        root = None
         try:
             root = yield from self.request(Handler.GETROOT)
-            for batch in self._planned:
-                yield from self._batch(root, batch)
-            if self.ended:
-                return
+        except Ended:
+            self.ended = True
+        for batch in self.planned:
+            yield from self._batch(root, batch)
+        if self.ended:
+            return
+        try:
             number = yield from self.begin(Handler.CLOSE)
             self.closed = True
             while self.version.awaits_close and number in self.open:
@@ -323,7 +327,7 @@ class Client(Side):
         except Ended:
             pass
 
-    def _batch(self, root: Proxy, planned: Calls) -> Steps:
+    def _batch(self, root: Proxy | None, planned: Calls) -> Steps:
         arguments = tuple(_argument(value, planned) for value in planned.function.arguments)
         batch = Batch(self.number)
         self.batches.append(batch)
@@ -348,7 +352,7 @@ class Client(Side):
             self.ended = True
         batch.end_number = self.number
 
-    def _one(self, root: Proxy, name: str, arguments: tuple[Any, ...], called: Called) -> Steps:
+    def _one(self, root: Proxy | None, name: str, arguments: tuple[Any, ...], called: Called) -> Steps:
         called.number = yield from self.begin(Handler.GETATTR, root, name)
         while called.number not in self.answers:
             yield from self.serve()

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from sundial.expect.call import Leg, tcp_leg, unsent_leg
+from sundial.expect.tcp import segment_size
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import transit_of
 from sundial.verify.findings import FINDING
@@ -42,8 +43,6 @@ from sundial.workloads.rpyc.verify_replay import Line, Replay, left
 NAME = "rpyc"
 UNJUDGED = "rpyc_unjudged"
 """Bytes behind the first difference of a connection."""
-_TIMESTAMPS = 12
-"""Bytes of each segment for the option of RFC 7323."""
 UNPROVEN: tuple[str, ...] = (
     "rpyc: the ids of objects and classes; only that each object has one, and each class one, while it is held",
     "rpyc: when the collector of garbage runs; only that what it gives back was held by nobody else",
@@ -101,7 +100,8 @@ class _Verification:
         self.expected: dict[tuple[str, str, int], dict[str, Any]] = {}
         self.executed: dict[tuple[str, int], Counter[str] | None] = {}
         """By machine and port; None where a connection was not judged to its end."""
-        self.answered: Counter[tuple[str, int]] = Counter()
+        self.answered: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+        """By function."""
         self.ended: set[tuple[str, int]] = set()
         """Servers that ended a connection which its client had not closed."""
 
@@ -126,7 +126,12 @@ class _Verification:
             connections = Counter(each.server for each in self.found.all)
             alone = {server for server, count in connections.items() if count == 1}
             self.rows += check_counters(
-                self.samples, self.services, executed, alone if self.exact else set(), reporting.is_due(self.run)
+                self.samples,
+                self.services,
+                executed,
+                self.answered,
+                alone if self.exact else set(),
+                reporting.is_due(self.run),
             )
             for service in self.services:
                 self.rows += self._check_death(service, executed.get((service.machine, service.port)))
@@ -153,7 +158,7 @@ class _Verification:
         over = {reply: way.finished or bool(conversation.reset_rows) for reply, way in conversation.ways.items()}
         data = {reply: way.data for reply, way in conversation.ways.items()}
         try:
-            replay = Replay(plan.version, plan.calls, data, over)
+            replay = Replay(plan.version, plan.calls, data, over, by_server=conversation.ended_by_server)
         except ValueError as error:
             self.rows.append((None, f"{NAME}.library", "one that is known", str(error), []))
             return
@@ -171,15 +176,19 @@ class _Verification:
                 self.rows.append((None, f"{NAME}.references", f"all given back by {side}", what, []))
         self._count(conversation, None if difference is not None else replay)
         self.rows += _check_order(conversation, replay)
-        self.rows += _check_segments(conversation, replay)
-        spans = {reply: _Spans(conversation.ways[reply], track.lines) for reply, track in replay.tracks.items()}
         mtus = self._mtus(conversation)
+        self.rows += _check_segments(conversation, replay, mtus)
+        spans = {reply: _Spans(conversation.ways[reply], track.lines) for reply, track in replay.tracks.items()}
         for planned_calls, batch in zip(plan.calls, replay.client.batches, strict=False):
             key = (NAME, planned_calls.function.name, planned_calls.function.size)
             for called in batch.calls:
                 if called.answered >= 0 and key not in self.expected:
                     self.expected[key] = {
-                        name: leg_json(spans[reply].leg(called.id, mtus[reply], conversation.timestamps))
+                        name: leg_json(
+                            spans[reply].leg(
+                                called.id, mtus[reply], conversation.timestamps, conversation.mss[0 if reply else 1]
+                            )
+                        )
                         for reply, name in ((False, "request"), (True, "reply"))
                     }
                 if called.answered >= 0 or difference is None:
@@ -206,7 +215,7 @@ class _Verification:
             NAME,
             service.die_call,
             came=sum(executed.values()),
-            answered=self.answered[service.machine, service.port],
+            answered=self.answered[service.machine, service.port].total(),
             at_once=len(own),
             ended=(service.machine, service.port) in self.ended,
         ):
@@ -226,7 +235,8 @@ class _Verification:
             counts.update(replay.server.executed)
             if conversation.ended_by_server and not replay.client.closed:
                 self.ended.add(key)
-            self.answered[key] += sum(each.answered >= 0 for batch in replay.client.batches for each in batch.calls)
+            for calls, batch in zip(replay.client.planned, replay.client.batches, strict=True):
+                self.answered[key][calls.function.name] += sum(each.answered >= 0 for each in batch.calls)
 
     def _explain(self, conversation: Conversation, replay: Replay) -> None:
         for reply, track in replay.tracks.items():
@@ -252,13 +262,13 @@ def _check_order(conversation: Conversation, replay: Replay) -> Iterator[Finding
                 yield line.call, f"{NAME}.{'reply' if reply else 'request'}.sent", expected, f"at {sent} ns", rows
 
 
-def _check_segments(conversation: Conversation, replay: Replay) -> Iterator[Finding]:
+def _check_segments(conversation: Conversation, replay: Replay, mtus: Mapping[bool, int]) -> Iterator[Finding]:
     """What was judged is in as many segments as it needs, or more where the writes were apart."""
     for reply, track in replay.tracks.items():
         room = conversation.mss[0 if reply else 1]
         if room is None or not track.lines:
             continue
-        size = room - (_TIMESTAMPS if conversation.timestamps else 0)
+        size = segment_size(mtus[reply], conversation.timestamps, room)
         end = track.lines[-1].end
         seen = len(conversation.ways[reply].segments(0, end))
         most = sum(-(-part // size) for line in track.lines for part in writes(line.end - line.begin))
@@ -321,10 +331,10 @@ class _Spans:
         began = self.way.sent_ns(self.lines[first].begin + 1) if first in there else None
         return began, self.way.arrived_ns(self.lines[last].end) if last in there else None
 
-    def leg(self, call: int, mtu: int, timestamps: bool) -> Leg:
+    def leg(self, call: int, mtu: int, timestamps: bool, peer_mss: int | None) -> Leg:
         """A call's messages one way, each in writes of its own; segments may have several."""
         sizes = tuple(self._writes[call])
-        return tcp_leg(sum(sizes), sizes, mtu, timestamps)
+        return tcp_leg(sum(sizes), sizes, mtu, timestamps, peer_mss)
 
     def packets(self, call: int) -> tuple[int, int]:
         """Segments that brought a call's messages, and those that brought some of them again."""

@@ -44,6 +44,8 @@ class Planned:
     client: End
     server: End
     machine: str
+    options: Mapping[str, Any]
+    """Of its step."""
     batches: list[int] = field(default_factory=list)
     """The numbers of its batches among the client's."""
     calls: list[Calls] = field(default_factory=list)
@@ -97,7 +99,7 @@ def _add(
     options = run.jobs[machine]["steps"][step]["options"]
     client = (str(first["client_address"]), int(first["client_port"]))
     server = (str(first["server_address"]), int(first["server_port"]))
-    each = found.setdefault((machine, step, client, server), Planned(client, server, machine))
+    each = found.setdefault((machine, step, client, server), Planned(client, server, machine, options))
     name = options["functions"][turns[machine, step]]
     turns[machine, step] += 1
     each.batches.append(batch)
@@ -121,6 +123,7 @@ def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
             "size": function.size,
             "function": function.number,
             "transport": PACKAGE,
+            "tcp_nodelay": bool(each.options.get("tcp_nodelay")),
             "container": calls.container if function.contains else None,
             "variant": calls.variant if function.name == "distance" else None,
             **({} if library is None else {"library": library}),
@@ -134,12 +137,14 @@ def check_counters(
     samples: RunSamples,
     known: Sequence[Service],
     executed: Mapping[tuple[str, int], Mapping[str, int]],
+    answered: Mapping[tuple[str, int], Mapping[str, int]],
     alone: Set[End],
     due: bool,
 ) -> Iterator[Finding]:
     """The last line of each server against the calls that came to it; earlier lines say no more than later ones.
-    `due`: there must be one. `executed`: by machine and port, of those whose connections were all found right;
-    `alone`: servers with one, whose context switches have a least."""
+    `due`: there must be one. `executed`: by machine and port, of those whose connections were all found right, and
+    `answered` of the same; one that is killed may not have read all that came. `alone`: servers with one, whose context
+    switches have a least."""
     lines: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
     for machine, records in samples.records.items():
         for line in records:
@@ -154,17 +159,26 @@ def check_counters(
             if right and (due or service.die_call):
                 yield None, f"{where} counters", "a line", "none", []
             continue
-        counts = dict.fromkeys(functions.BY_NAME, 0) | dict(right)
-        said = told[-1].get("by_function", {})
-        for name in sorted({*counts, *said}):
-            if said.get(name, 0) != counts.get(name, 0):
-                yield None, f"{where} counters {name}", str(counts.get(name, 0)), str(said.get(name, 0)), []
-        for name, expected in (("calls", sum(right.values())), ("failed", 0)):
-            if told[-1].get(name) != expected:
-                yield None, f"{where} counters {name}", str(expected), str(told[-1].get(name)), []
+        said = told[-1].get("by_function")
+        said = said if isinstance(said, Mapping) else {}
+        least = right if service.die_call is None else answered.get((service.machine, service.port), {})
+        for name in sorted({*functions.BY_NAME, *right, *said}):
+            low, high, seen = least.get(name, 0), right.get(name, 0), said.get(name, 0)
+            if not isinstance(seen, int) or not low <= seen <= high:
+                expected = str(low) if low == high else f"{low} to {high}"
+                yield None, f"{where} counters {name}", expected, str(seen), []
+        came = sum(right.values())
+        total = came if service.die_call is None else min(came, service.die_call)
+        for name, count in (("calls", total), ("failed", 0)):
+            if told[-1].get(name) != count:
+                yield None, f"{where} counters {name}", str(count), str(told[-1].get(name)), []
+        together = sum(seen for seen in said.values() if isinstance(seen, int))
+        if service.die_call is not None and together != told[-1].get("calls"):
+            yield None, f"{where} counters by_function", f"{told[-1].get('calls')} together", str(together), []
         one = any(end in alone for end in service.ends)
+        called = right if service.die_call is None else said
         for field_name, wanted, seen in switches.check_counters(
-            f"{where} counters", told[-1], right, alone=one, exact=one
+            f"{where} counters", told[-1], called, alone=one, exact=one
         ):
             yield None, field_name, wanted, seen, []
         for before, after in pairwise(told):

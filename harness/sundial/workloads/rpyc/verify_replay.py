@@ -107,9 +107,16 @@ class Replay:
     """One connection: `run` it, then read what it found."""
 
     def __init__(
-        self, version: Version, batches: Sequence[Calls], data: Mapping[bool, bytes], over: Mapping[bool, bool]
+        self,
+        version: Version,
+        batches: Sequence[Calls],
+        data: Mapping[bool, bytes],
+        over: Mapping[bool, bool],
+        *,
+        by_server: bool = False,
     ) -> None:
-        self.version = version
+        """`over`: of the streams that have ended; `by_server`: its end came first."""
+        self.version, self._by_server = version, by_server
         self.client, self.server = Client(version, batches), Server(version)
         sides: dict[bool, Client | Server] = {False: self.client, True: self.server}
         self.tracks = {
@@ -203,7 +210,8 @@ class Replay:
         if request and track.skipped is not None:
             action = Send(action.kind, action.body, track.skipped, action.call)
         number = side.number if action.number is None else action.number
-        other = request and message.kind == action.kind and message.body[:1] != action.body[:1]
+        handler = message.body[:1] if isinstance(message.body, tuple) else ()
+        other = request and message.kind == action.kind and handler != action.body[:1]
         right = None
         try:
             if message.kind == action.kind and not other and message.number == number:
@@ -251,9 +259,13 @@ class Replay:
             if done and isinstance(track.action, Receive):
                 track.end()
                 return True
-            # It was ended before it could say all.
-            if track.over and track.next() is None and isinstance(track.action, Send | Collect) and other.over:
+            # It was ended before it could say all: a server is killed, and its clients say no more.
+            unsaid = track.over and track.next() is None and isinstance(track.action, Send | Collect) and other.over
+            if unsaid and track.reply:
                 track.action = None
+                return True
+            if unsaid and self._by_server:
+                track.end()
                 return True
         return False
 

@@ -17,7 +17,7 @@ from sundial.verify.samples import load_samples
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc import verify
 from sundial.workloads.grpc.expect import LIBRARIES, Client
-from sundial.workloads.grpc.expect_http2 import Frame, Type
+from sundial.workloads.grpc.expect_http2 import Frame, Setting, Type
 from sundial.workloads.grpc.expect_languages import CPP, LANGUAGES, Language
 from sundial.workloads.grpc.verify_frames import Due, read
 from tests.verify.bed import CLIENT, SERVER
@@ -141,6 +141,33 @@ def insert(frame: Frame) -> Callable[[Dialogue], None]:
     return lambda said: said.said["client"][5].insert(1, frame)
 
 
+def of_connection(frames: list[Frame]) -> int:
+    """Where the window update of the connection is."""
+    (place,) = (number for number, each in enumerate(frames) if each.type == Type.WINDOW_UPDATE and not each.stream)
+    return place
+
+
+def reserve(said: Dialogue) -> None:
+    """The highest bit of an increment."""
+    frames = said.said["client"][3]
+    change(frames, of_connection(frames), 0, 0x80)
+
+
+def update(turn: int, increment: int) -> Callable[[Dialogue], None]:
+    """Another increment for the connection."""
+
+    def damage(said: Dialogue) -> None:
+        frames = said.said["client"][turn]
+        frames[of_connection(frames)] = http2.window_update(0, increment)
+
+    return damage
+
+
+def behind(frame: Frame) -> Callable[[Dialogue], None]:
+    """A client's frame behind those of a call."""
+    return lambda said: said.said["client"][5].append(frame)
+
+
 def swap(said: Dialogue) -> None:
     replies = said.said["server"]
     replies[12], replies[13] = replies[13], replies[12]
@@ -164,6 +191,7 @@ def count(said: Dialogue) -> None:
 
 
 NONE = "none: the scenario does not count control frames"
+CLOSED = ("grpc.request.window_update", ": it is not open", "5")
 CAME = "none: its reply had come at"
 DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]]]] = {
     "a changed octet of a reply": (
@@ -216,6 +244,17 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
         lambda said: flag(said.said["client"][3], Type.WINDOW_UPDATE),
         [("grpc.request.window_update", "flags 0x00: there are none", "flags 0x01")],
     ),
+    "the reserved bit of a window update": (
+        reserve,
+        [("grpc.request.window_update", "the reserved bit 0", "80000005")],
+    ),
+    "a window update of nothing": (
+        update(3, 0),
+        [("grpc.request.window_update", "an increment", "an increment is four octets, and not 0")],
+    ),
+    "a window update of a stream that is over": (behind(http2.window_update(1, 5)), [CLOSED]),
+    "a window update of a stream that is yet to come": (behind(http2.window_update(9999, 5)), [CLOSED]),
+    "a window update of a stream of no client": (behind(http2.window_update(8, 5)), [CLOSED]),
     "a PING": (insert(http2.ping(bytes(8))), [("grpc.request.ping", NONE, "PING flags 0x00")]),
     "a GOAWAY": (insert(http2.goaway(9, 0)), [("grpc.request.goaway", NONE, "GOAWAY flags 0x00")]),
     "a RST_STREAM": (
@@ -416,6 +455,95 @@ def test_every_octet_counts(tmp_path: Path, rest: int) -> None:
         changed = [each.frame for each in result.controls] != [each.frame for each in whole.controls]
         assert len(result.wrong) == 1 or (changed and not result.wrong)
         assert result.end == len(octets)
+
+
+# ---- control frames that the scenario counts ----
+
+
+PING, ACK = http2.ping(b"sundial!"), http2.ping(b"sundial!", ack=True)
+LARGER = http2.settings([(Setting.INITIAL_WINDOW_SIZE, 1 << 20)])
+
+
+def both(client: Frame, *server: Frame) -> Callable[[Dialogue], None]:
+    """A client's frame in a request, and a server's in the reply."""
+
+    def damage(said: Dialogue) -> None:
+        said.said["client"][5].insert(1, client)
+        said.said["server"][5][:0] = server
+
+    return damage
+
+
+def enlarge(said: Dialogue) -> None:
+    """Another window, the other end's acknowledgement, and an update that follows from no message."""
+    both(LARGER, http2.SETTINGS_ACK)(said)
+    update(6, 4096)(said)
+
+
+COUNTED: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]]]] = {
+    "a PING": (both(PING, ACK), []),
+    "a PING without an acknowledgement": (
+        both(PING),
+        [("grpc.reply.ping", f"an acknowledgement of {PING.payload.hex()}", "none")],
+    ),
+    "an acknowledgement of another PING": (
+        both(PING, http2.ping(bytes(8), ack=True)),
+        [("grpc.reply.ping", f"{PING.payload.hex()}, of a PING that has come", "00" * 8)],
+    ),
+    "two acknowledgements of a PING": (
+        both(PING, ACK, ACK),
+        [("grpc.reply.ping", "none: no PING had come", PING.payload.hex())],
+    ),
+    "an acknowledgement of no PING": (
+        insert(ACK),
+        [("grpc.request.ping", "none: no PING had come", PING.payload.hex())],
+    ),
+    "a flag of a PING": (
+        both(replace(PING, flags=8), ACK),
+        [("grpc.request.ping", "flags 0x00 or 0x01", "flags 0x08")],
+    ),
+    "a client's GOAWAY": (insert(http2.goaway(0, 0)), []),
+    "a client's GOAWAY with a stream": (
+        insert(http2.goaway(9, 0)),
+        [("grpc.request.goaway", "stream 0, the last that was answered", "stream 9")],
+    ),
+    "a server's GOAWAY": (lambda said: said.said["server"][-1].append(http2.goaway(2 * len(NAMES) - 1, 0)), []),
+    "a server's GOAWAY with a stream before the last": (
+        lambda said: said.said["server"][5].append(http2.goaway(9, 11)),
+        [("grpc.reply.goaway", f"stream {2 * len(NAMES) - 1}, the last that was answered", "stream 9")],
+    ),
+    "a RST_STREAM": (
+        insert(http2.rst_stream(9, 8)),
+        [("grpc.request.rst_stream", "none of a call that did not fail", "error 8")],
+    ),
+    "a larger window update": (update(3, 16), [("grpc.request.window_update", "10 or 15 with this one", "26")]),
+    "no window update": (
+        lambda said: remove(said.said["client"][3], Type.WINDOW_UPDATE, connection=True),
+        [("grpc.request.window_update", "15 octets together", "10")],
+    ),
+    "another window": (enlarge, []),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_frames_that_the_scenario_counts(tmp_path: Path, name: str) -> None:
+    damage, expected = COUNTED[name]
+    said = Dialogue()
+    damage(said)
+    directory = said.write(tmp_path)
+    record(directory, workloads=[{"app": "grpc", "server": "server", "control_frames": "counted"}])
+    found = findings(settle(seal(directory))[0])
+    assert [(field, seen) for field, _, seen in found] == [(field, seen) for field, _, seen in expected]
+    for (_, right, _), (_, due, _) in zip(found, expected, strict=True):
+        assert due in right
+
+
+def test_another_server_on_the_same_port_counts(tmp_path: Path) -> None:
+    said = Dialogue()
+    both(PING, ACK)(said)
+    directory = said.write(tmp_path)
+    record(directory, workloads=[{"app": "grpc", "server": "client", "control_frames": "counted"}])
+    assert [field for field, _, _ in findings(settle(seal(directory))[0])] == ["grpc.request.ping", "grpc.reply.ping"]
 
 
 # ---- what opens a connection that probes, and a run that ends early ----

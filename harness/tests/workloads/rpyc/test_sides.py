@@ -255,3 +255,14 @@ def test_a_stream_that_was_not_ended_lacks_its_next_message() -> None:
 def test_other_versions_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"RPyC {name}: known are 4, 5, 6"):
         version(name)
+
+
+@pytest.mark.parametrize("body", [None, True, 7, 1.5, "text", ()])
+def test_a_request_whose_body_is_none(body: object) -> None:
+    order = events(FIVE)
+    at = place(order, False, Kind.REQUEST, Handler.CALL)
+    number = message(order[at][1]).number
+    order[at] = (False, frame(pack(Message(Kind.REQUEST, number, body), bare_kind=False)))
+    way, field, expected, _ = differs(order)
+    assert (way, field) == ("request", "message")
+    assert f"({int(Handler.CALL)}, " in expected

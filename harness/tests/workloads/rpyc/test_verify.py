@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -22,7 +23,8 @@ from sundial.workloads.functions import FUNCTIONS
 from sundial.workloads.rpyc.expect_brine import Handler, Kind, frames, unpack
 from sundial.workloads.rpyc.expect_sides import Called
 from sundial.workloads.rpyc.verify import KIND
-from tests.verify.bed import CLIENT, SERVER, Bed, Stream
+from sundial.workloads.rpyc.verify_names import Service, check_counters
+from tests.verify.bed import CLIENT, RST, SERVER, Bed, Stream
 from tests.workloads.rpyc.spoken import CALLS, calls, events, replay
 
 PORT, CLIENT_PORT, MSS = 18861, 40_000, 1448
@@ -45,6 +47,12 @@ class Spoken:
     die_call: int | None = None
     """What the server's job says."""
     ended_by: str = CLIENT
+    reset: bool = False
+    """The server's kernel resets the connection, as it does where a program has not read all."""
+    mtu: int = 1500
+    """Of the client's interface."""
+    room: int = MSS
+    """In each of the client's segments."""
     clock: str = "virtual"
     refused: int | None = None
     """The port of an attempt before the server listens."""
@@ -87,12 +95,16 @@ class Spoken:
         ends: dict[tuple[bool, int], int] = {}
         done = {False: 0, True: 0}
         for place, (reply, data) in enumerate(self.order):
-            cuts = [MSS] * (len(data) // MSS) + ([len(data) % MSS] if len(data) % MSS else [])
+            room = MSS if reply else self.room
+            cuts = [room] * (len(data) // room) + ([len(data) % room] if len(data) % room else [])
             begins[reply, done[reply]] = bed.now
             stream.write(SERVER if reply else CLIENT, data, cuts, (0,) if place in self.lose else ())
             ends[reply, done[reply]] = bed.now
             done[reply] += 1
-        stream.close(self.ended_by)
+        if self.reset:
+            bed.send(SERVER, [stream.frame(SERVER, RST, stream.sent[SERVER])])
+        else:
+            stream.close(self.ended_by)
         for row, called in zip(self.rows, self.called, strict=True):
             row[1] += begins.get((False, called.first), bed.now) - 1
             row[2] += ends.get((True, called.answered), bed.now)
@@ -110,6 +122,9 @@ class Spoken:
             bed.lines.append(json.dumps(line))
             bed.lines += [json.dumps(row) for row in self.rows[number * CALLS : (number + 1) * CALLS]]
         path = bed.write()
+        document = json.loads((path / "run.json").read_text())
+        document["nodes"]["client"]["interfaces"][0]["mtu"] = self.mtu
+        (path / "run.json").write_text(json.dumps(document))
         (path / "nodes/client/job.json").write_text(
             json.dumps({"steps": [{"app": "rpyc-client", "options": self.options}]})
         )
@@ -241,6 +256,21 @@ def retransmits_left_out(spoken: Spoken) -> None:
     del spoken.of("void")[0]["tcp_retransmits"]
 
 
+def no_close(spoken: Spoken) -> None:
+    """What it ends with is a request that nobody answers."""
+    del spoken.order[spoken.place(False, lambda found: found.kind == Kind.REQUEST and found.body[0] == Handler.CLOSE)]
+
+
+def cut_before_a_call(spoken: Spoken) -> None:
+    """The client ends its stream, as its last message before the tenth call says, and says it made all."""
+    at = spoken.place(False, lambda found: found.kind == Kind.REQUEST and found.body[0] == Handler.CALL, 9)
+    del spoken.order[at:]
+
+
+def no_nodelay(spoken: Spoken) -> None:
+    del spoken.of("int")[0]["tcp_nodelay"]
+
+
 def another_container(spoken: Spoken) -> None:
     spoken.of("distance")[0]["container"] = "tuple"
 
@@ -278,6 +308,8 @@ def counters_of_nobody(spoken: Spoken) -> None:
         (another_count, "nodes/client batch 0 exchanges"),
         (counted_retransmits, "nodes/client tcp_retransmits"),
         (retransmits_left_out, "nodes/client tcp_retransmits"),
+        (no_close, "rpyc.request.message"),
+        (no_nodelay, "nodes/client batch 2 tcp_nodelay"),
         (another_container, "nodes/client batch 11 container"),
         (another_counter, f"nodes/server port {PORT} counters void"),
         (no_switches, "nodes/client batch 0 context_switches"),
@@ -293,6 +325,19 @@ def test_each_damage_is_one_mismatch(tmp_path: Path, damage: Callable[[Spoken], 
     assert fields(settled) == [found]
     # Frames behind the first difference are the connection's all the same.
     assert settled.classes.height == spoken.frames.filter(pl.col("fate").is_null()).height
+
+
+def test_a_stream_that_its_client_ends_too_early(tmp_path: Path) -> None:
+    spoken = Spoken(tmp_path)
+    cut_before_a_call(spoken)
+    assert fields(spoken.settle())[0] == "rpyc.request.message"
+
+
+@pytest.mark.parametrize(("mtu", "found"), [(576, []), (1500, ["rpyc.request.segments"])])
+def test_segments_are_as_large_as_the_own_interface_lets_them(tmp_path: Path, mtu: int, found: list[str]) -> None:
+    """A sender's MTU bounds them as well as what the other end takes."""
+    spoken = Spoken(tmp_path, "5.3.0-tuple-zip", room=576 - 52, mtu=mtu)
+    assert fields(spoken.settle()) == found
 
 
 def test_a_message_that_leaves_before_its_cause_came_is_one_mismatch(tmp_path: Path) -> None:
@@ -343,6 +388,49 @@ def test_a_server_that_is_killed_in_a_call(tmp_path: Path, call: int) -> None:
     assert settled.observed["call"].to_list() == list(range(24))
 
 
+@pytest.mark.parametrize("call", [1, 3])
+def test_a_killed_server_whose_kernel_resets(tmp_path: Path, call: int) -> None:
+    spoken = Spoken(tmp_path, reset=True)
+    spoken.kill(call)
+    settled = spoken.settle()
+    assert settled.findings.rows() == []
+    assert settled.observed["call"].to_list() == list(range(24))
+
+
+def test_a_server_that_dies_before_a_call_is_sent(tmp_path: Path) -> None:
+    """What its clients still had to say is no mismatch of theirs; that it was to die later is one."""
+    spoken = Spoken(tmp_path)
+    spoken.kill(3)
+    del spoken.order[-1]
+    spoken.counters[0] |= {"calls": 2, "by_function": {"void": 2}, "context_switches": {"void": 2}}
+    settled = spoken.settle()
+    assert fields(settled) == ["rpyc.connection"]
+    assert settled.observed["call"].to_list() == list(range(24))
+
+
+@pytest.mark.parametrize(
+    ("said", "calls", "found"),
+    [
+        ({"void": 2, "int": 1}, 3, []),  # it had read the second client's call
+        ({"void": 3}, 3, []),
+        ({"void": 3, "int": 1}, 4, ["calls"]),
+        ({"void": 1, "int": 1}, 2, ["void", "calls"]),
+        ({"void": 4}, 3, ["void", "by_function"]),
+    ],
+)
+def test_a_killed_server_may_not_have_read_what_came(said: dict[str, int], calls: int, found: list[str]) -> None:
+    """Two clients: one of its three calls of void is without a reply, and one of int may have been read."""
+    line = {"type": "counters", "app": "rpyc-server", "port": PORT, "failed": 0, "calls": calls, "by_function": said,
+            "context_switches": dict(said)}  # fmt: skip
+    samples: Any = SimpleNamespace(records={"server": [line]})
+    service = Service("server", PORT, ((SERVER, PORT),), die_call=3)
+    key = ("server", PORT)
+    findings = check_counters(
+        samples, [service], {key: {"void": 3, "int": 1}}, {key: {"void": 2}}, frozenset(), due=True
+    )
+    assert [field.removeprefix(f"nodes/server port {PORT} counters ") for _, field, *_ in findings] == found
+
+
 def test_a_server_may_end_what_its_client_has_closed(tmp_path: Path) -> None:
     """Both end it at once, and the server's end may be the first."""
     spoken = Spoken(tmp_path)
@@ -373,17 +461,17 @@ def ended_by_the_client(spoken: Spoken) -> None:
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
-        (said_to_be_answered, "sample.error"),
-        (not_said, "rpyc.connection"),
-        (said_of_a_later_call, "rpyc.connection"),
-        (said_of_an_earlier_call, "rpyc.replies"),
-        (ended_by_the_client, "rpyc.connection"),
+        (said_to_be_answered, ["sample.error"]),
+        (not_said, ["rpyc.connection"]),
+        (said_of_a_later_call, ["rpyc.connection"]),
+        (said_of_an_earlier_call, [f"nodes/server port {PORT} counters calls", "rpyc.replies"]),
+        (ended_by_the_client, ["rpyc.connection"]),
     ],
 )
-def test_another_death_than_the_job_says_is_one_mismatch(
-    tmp_path: Path, damage: Callable[[Spoken], None], found: str
+def test_another_death_than_the_job_says_is_a_mismatch(
+    tmp_path: Path, damage: Callable[[Spoken], None], found: list[str]
 ) -> None:
     spoken = Spoken(tmp_path)
     spoken.kill(3)
     damage(spoken)
-    assert fields(spoken.settle()) == [found]
+    assert fields(spoken.settle()) == found
