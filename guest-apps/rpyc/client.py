@@ -2,6 +2,7 @@
 """The twelve functions over RPyC: one connection, one function after another, each a batch."""
 
 import gc
+import socket
 from typing import Any
 
 import rpyc
@@ -51,9 +52,11 @@ class Caller:
 
     def __init__(self, server: str, port: int, *, tcp_nodelay: bool, total_timeout_ms: int) -> None:
         timeout_s = total_timeout_ms / 1000
-        stream = connections.await_server(
-            lambda: SocketStream.connect(server, port, nodelay=tcp_nodelay, timeout=timeout_s), timeout_s
-        )
+        # RPyC's own way to connect tries again by chance, up to six times, from version 6 on.
+        connected = connections.await_server(lambda: socket.create_connection((server, port), timeout_s), timeout_s)
+        if tcp_nodelay:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stream = SocketStream(connected)
         self._descriptor: int = stream.fileno()
         self.port = connections.local_port(self._descriptor)
         self._connection = rpyc.connect_stream(stream, config={"sync_request_timeout": timeout_s})

@@ -66,6 +66,7 @@ RANKS = {
     "functions": "expect",
     "function_words": "model",
     "dying": "model",
+    "libraries": "verify",
     "reporting": "verify",
     "switches": "verify",
     "function_calls": "model",

@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -83,7 +84,10 @@ def load(name: str, recipe: str) -> ImageModule:
 
 
 def check_host(files: Iterable[tuple[str, str]]) -> None:
-    """Raises HostLacks with every development package that is missing, in one line."""
+    """Raises HostLacks with every development package that is missing, in one line, and for a checkout that make
+    cannot build in."""
+    if any(letter.isspace() for letter in str(CHECKOUT)):
+        raise HostLacks(f"no image can be built in {str(CHECKOUT)!r}: make reads a name with a space in it as two")
     missing = [package for path, package in files if not Path(path).exists()]
     if missing:
         raise HostLacks(f"packages missing on this host: {' '.join(missing)}")
@@ -144,7 +148,8 @@ def _manifest(name: str, recipe: str, contents: Contents) -> dict[str, object]:
 
 
 def _compiler_version() -> str:
-    done = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False)
+    command = [*shlex.split(os.environ.get("CC", "gcc")), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.splitlines()[0] if done.stdout else "unknown"
 
 

@@ -83,6 +83,9 @@ class _Build:
         folder = IMAGES / self.name
         declared = tomllib.loads((folder / "image.toml").read_text())
         asked, cpp_asked = declared["python"], declared.get("cpp")
+        unknown = asked.keys() - VERSIONS.keys()
+        if unknown:
+            raise RecipeError(f"images/{self.name}/image.toml: python.{min(unknown)}: allowed: {', '.join(VERSIONS)}")
         lock = folder / wheels.LOCK
         pinned = wheels.pinned(lock) if lock.is_file() else []
         by_pip = {WHEELS.get(each["name"], each["name"]) for each in pinned}
@@ -233,9 +236,6 @@ class _Build:
 
     def _versions(self, asked: dict[str, str]) -> dict[str, str]:
         """What is inside, by importing it; the programs, too, so that one that cannot be imported is no image."""
-        unknown = asked.keys() - VERSIONS.keys()
-        if unknown:
-            raise RecipeError(f"images/{self.name}/image.toml: python.{min(unknown)}: allowed: {', '.join(VERSIONS)}")
         table = ", ".join(f"{name!r}: {VERSIONS[name]}" for name in asked)
         modules = [f"sundial_{name.replace('-', '.')}" for name in _programs()]
         code = f"import json, platform\nfor name in {modules}: __import__(name)\nprint(json.dumps({{{table}}}))"
@@ -305,7 +305,9 @@ def _library_folders(package: Path) -> Iterator[Path]:
 
 
 def _run(command: list[str], what: str, environment: dict[str, str] | None = None) -> str:
-    whole = os.environ | (environment or {})
+    # What the user's own Python is told is not meant for the image's.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    whole = inherited | (environment or {})
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=whole)
     if done.returncode != 0:
         said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]

@@ -166,8 +166,9 @@ class Caller
                 failed++;
             record.ok = status == StatusCode::OK;
             record.failure = static_cast<uint16_t>(status);
-            // The stream of a call that failed is not known: it may have had none.
-            record.has_xid = record.ok || status == WRONG;
+            // The stream of a call that failed is not known, for it may have had none, nor is that
+            // of any call behind it.
+            record.has_xid = failed == 0;
             record.xid = stream;
             stream += 2;
         }

@@ -179,7 +179,8 @@ class Images:
         return self._checkout / "images" / "out" / recipe / name
 
     def input_files(self, name: str, recipe: str) -> Sequence[Path]:
-        """Everything that the build reads, but not the declaration, which is not in the image. Raises HostLacks."""
+        """Everything that the build reads, but not the declaration, of which it reads the tables of libraries. Raises
+        HostLacks."""
         chosen: set[Path] = set()
         kind = self._kinds[name]
         for pattern in (f"images/{name}", *kind.inputs, *kind.recipes[recipe]):
@@ -196,6 +197,9 @@ class Images:
     def _inputs(self, name: str, recipe: str) -> str:
         """sha256 over the names, modes and contents of everything that the build reads. Raises HostLacks."""
         digest = hashlib.sha256()
+        asked = {each: table for each in LANGUAGES if (table := getattr(self._kinds[name], each)) is not None}
+        if asked:
+            digest.update(json.dumps(asked, sort_keys=True).encode())
         for path in self.input_files(name, recipe):
             digest.update(f"{path.relative_to(self._checkout)}\0{path.stat().st_mode & 0o111}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())

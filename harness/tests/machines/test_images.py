@@ -111,6 +111,17 @@ def test_only_declared_inputs_make_an_image_stale(checkout: Path, path: str, sta
     assert images.list()[0].state == state
 
 
+def test_other_libraries_than_it_was_built_with_make_an_image_stale(checkout: Path) -> None:
+    declaration = checkout / "images" / "tiny" / "image.toml"
+    libraries = '\n[python]\npython = "3.11.2"\nrpyc = "5.3.0"\n'
+    declaration.write_text(DECLARATION + libraries)
+    Images(checkout).ensure("tiny", lambda line: None)
+    declaration.write_text(DECLARATION.replace("tiny", "less") + libraries)
+    assert Images(checkout).list()[0].state == "built"
+    declaration.write_text(DECLARATION + libraries.replace("5.3.0", "6.0.2"))
+    assert Images(checkout).list()[0].state == "stale"
+
+
 def test_a_declared_input_that_is_not_there_is_named(checkout: Path) -> None:
     (checkout / "notes.txt").unlink()
     with pytest.raises(HostLacks, match=r"images/tiny/image.toml: inputs: there is no notes.txt"):

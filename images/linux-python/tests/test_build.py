@@ -11,6 +11,7 @@ from testing.built import CHECKOUT, build_again
 from recipe import cpio, cpp, lz4, python, wheels
 from recipe.elf import Elf
 from recipe.errors import RecipeError
+from recipe.image import Contents, Workspace
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +28,22 @@ def inside(image: Path) -> dict[str, cpio.Entry]:
 
 @pytest.mark.slow
 def test_building_twice_gives_the_same_bytes(image: Path, tmp_path: Path) -> None:
-    environment = {"TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONHASHSEED": "7"}
+    environment = {
+        "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONHASHSEED": "7", "PYTHONOPTIMIZE": "2", "VERSION": "1.2.3"
+    }  # fmt: skip
     again = build_again(image.name, CHECKOUT / "guest-apps", tmp_path, environment=environment)
     for name in ("kernel", "initrd", "manifest.json"):
         assert (image / name).read_bytes() == (again.folder / name).read_bytes(), name
+
+
+def test_a_library_that_no_recipe_knows_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "image.toml").write_text('[python]\npython = "3.11.2"\nrequests = "2"\n')
+    monkeypatch.setattr(python, "IMAGES", tmp_path)
+    workspace = Workspace(tmp_path / "scratch", tmp_path / "cache")
+    with pytest.raises(RecipeError, match=r"images/mine/image.toml: python.requests: allowed: python, grpc, "):
+        python.over(Contents(b"", b"", "", "", []), workspace, "mine")
 
 
 @pytest.mark.slow

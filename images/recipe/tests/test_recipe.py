@@ -31,6 +31,24 @@ def test_archives_are_ordered_and_carry_nothing_of_the_host() -> None:
         first.add_file("a", b"")
 
 
+def test_a_checkout_that_make_cannot_build_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "CHECKOUT", Path("/home/me/my checkout"))
+    with pytest.raises(HostLacks, match="no image can be built in '/home/me/my checkout'"):
+        check_host([])
+
+
+def test_the_compiler_of_a_manifest_is_the_one_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "echo ccache")
+    assert image._compiler_version() == "ccache --version"
+    for folder in ("guest-apps", "guest-apps/python", "guest-apps/sss-core"):
+        database = subprocess.run(
+            ["make", "-pn", "-C", str(CHECKOUT / folder), "no-such-target"],
+            env={name: value for name, value in os.environ.items() if name != "CC"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "\nCC := gcc\n" in database.stdout, folder
+
+
 def test_an_archive_is_read_as_it_was_written() -> None:
     archive = cpio.Archive()
     archive.add_file("b/c", b"hello", 0o4755)

@@ -231,7 +231,7 @@ class Connection:
     def _check_sample(self, place: int, call: Call, *, exact: bool) -> Iterator[Finding]:
         """What a client says of a call, against its frames."""
         stream = 2 * place + 1
-        if call.answered and call.xid != stream:
+        if call.answered and call.xid != stream and (call.numbered or call.xid is not None):
             yield call.id, "sample.xid", str(stream), str(call.xid), []
         if not call.answered and call.xid is not None:
             yield call.id, "sample.xid", "none of a call that failed", str(call.xid), []

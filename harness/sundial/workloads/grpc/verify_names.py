@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from sundial.model.images import IMAGES
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
@@ -21,7 +20,8 @@ from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import LIBRARIES, PORT, Library
 from sundial.workloads.grpc.expect_http2 import Flag, Type
 from sundial.workloads.grpc.expect_languages import BY_CLIENT, BY_SERVER, Language
-from sundial.workloads.grpc.model import versions_of
+from sundial.workloads.grpc.model import PACKAGE
+from sundial.workloads.libraries import libraries_of
 
 LATE, BROKEN, WRONG = "DEADLINE_EXCEEDED", "UNAVAILABLE", "DATA_LOSS"
 """Why a call failed: it had its time; its connection did; its reply had another value."""
@@ -53,6 +53,8 @@ class Call:
     end_ns: int
     xid: int | None
     batch: int
+    numbered: bool
+    """Its client knows its stream, for no call has failed up to it."""
 
     @property
     def answered(self) -> bool:
@@ -120,10 +122,10 @@ def libraries(run: RunDirectory) -> dict[tuple[str, str], Library]:
     """What each machine has, by its image: of each language's name."""
     network = network_of(run)
     return {
-        (node.name, language): LIBRARIES[version]
+        (node.name, language): LIBRARIES[table[PACKAGE]]
         for node in (() if network is None else network.nodes)
-        for language, version in versions_of(IMAGES[node.image]).items()
-        if version in LIBRARIES
+        for language, table in libraries_of(run, node.image).items()
+        if table.get(PACKAGE) in LIBRARIES
     }
 
 
@@ -149,7 +151,8 @@ def steps(run: RunDirectory, samples: RunSamples) -> list[Step]:
         step = found.get((client, number))
         if step is None:
             step = found[client, number] = Step(client, number, BY_CLIENT[app], _options(run, client, number))
-        step.calls.append(Call(name, procedure, ok, error, start, end, xid, batch))
+        numbered = (ok or error == WRONG) and all(call.numbered for call in step.calls[-1:])
+        step.calls.append(Call(name, procedure, ok, error, start, end, xid, batch, numbered))
         if port:
             step.ports.add(port)
     return list(found.values())

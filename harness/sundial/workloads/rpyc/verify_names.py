@@ -12,15 +12,15 @@ from typing import Any
 import polars as pl
 
 from sundial.errors import GuestFault
-from sundial.model.images import IMAGES
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import End
 from sundial.workloads import dying, functions, switches
+from sundial.workloads.libraries import libraries_of
 from sundial.workloads.rpyc.expect import Version, version
 from sundial.workloads.rpyc.expect_sides import Calls
-from sundial.workloads.rpyc.model import PACKAGE, packages
+from sundial.workloads.rpyc.model import PACKAGE
 from sundial.workloads.rpyc.plan import SERVER
 
 Finding = tuple[int | None, str, str, str, list[int]]
@@ -114,8 +114,8 @@ def _add(
 def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
     """What a client says of its batches, against its job."""
     network = network_of(run)
-    image = None if network is None else IMAGES.get(network.node(each.machine).image)
-    library = None if image is None else packages(image).get(PACKAGE)
+    image = None if network is None else network.node(each.machine).image
+    library = None if image is None else libraries_of(run, image).get("python", {}).get(PACKAGE)
     for batch, line, calls in zip(each.batches, each.lines, each.calls, strict=True):
         function = calls.function
         right = {

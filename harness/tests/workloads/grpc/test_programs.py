@@ -88,3 +88,57 @@ def test_both_sides_know_the_same_methods() -> None:
     assert [each.split("(")[0] for each in listed] == [expect.METHODS[name] for name in functions.NAMES]
     text = (PROGRAMS / "vocabulary.py").read_text()
     assert all(f'"{name}": "{method}"' in text for name, method in expect.METHODS.items())
+
+
+CALLS_THAT_ARE_LATE = """\
+import sys, time
+from sundial_grpc import client
+
+class Code:
+    name = "INTERNAL"
+
+class Failure(Exception):
+    def code(self):
+        return Code()
+
+client.grpc.RpcError = Failure
+client._TO_START_S = 0.0
+LIMIT_S = 0.0004
+caller = client.Caller(LIMIT_S)
+turn = 0
+
+def method(request, wait_for_ready):
+    # As gRPC does it: what is raised within its own code is a failure of another name.
+    end = time.perf_counter() + LIMIT_S * (0.5 + turn % 101 / 100)
+    try:
+        while time.perf_counter() < end:
+            pass
+    except client.Late:
+        if turn % 2:
+            raise
+        raise Failure from None
+    return "reply"
+
+seen = {}
+for turn in range(4000):
+    start, end, stream, error = caller.call(method, "request", "reply")
+    assert start <= end
+    assert stream == (None if caller.failed else 2 * turn + 1), (turn, stream)
+    seen[error] = seen.get(error, 0) + 1
+assert set(seen) == {None, client.LATE}, seen
+print(seen)
+"""
+
+
+def test_a_call_that_has_had_its_time_fails_so_wherever_the_signal_comes(modules: Path) -> None:
+    """Limits about as long as the calls: each ends by itself or is late, and none ends the client."""
+    (modules / "grpc.py").write_text("RpcError = Exception\n")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", CALLS_THAT_ARE_LATE],
+        env={**os.environ, "PYTHONPATH": f"{SHARED}:{modules}", "SUNDIAL_CLOCK": "monotonic"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

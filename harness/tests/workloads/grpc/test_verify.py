@@ -360,10 +360,32 @@ def test_a_server_that_is_killed_in_a_call(tmp_path: Path) -> None:
     assert settled.classes.height == frames.height
 
 
+def test_streams_behind_a_call_that_failed_are_not_known(tmp_path: Path) -> None:
+    """A call had had its time before it had a stream: the client no longer knows those of later calls."""
+    said = Dialogue()
+    for number in range(3, len(NAMES)):
+        said.row[number]["xid"] = None
+    assert len(findings(settle(said.write(tmp_path / "none"))[0])) == len(NAMES) - 3
+    # The reply of the fourth had not come when its time was over.
+    said.row[3] |= {"ok": 0, "error": "UNAVAILABLE"}
+    fields = {field for field, _, _ in findings(settle(said.write(tmp_path / "failed"))[0])}
+    assert "sample.xid" not in fields
+    said.row[7]["xid"] = 17
+    found = [each for each in findings(settle(said.write(tmp_path / "named"))[0]) if each[0] == "sample.xid"]
+    assert found == [("sample.xid", "15", "17")]
+
+
 def test_a_client_that_no_longer_finds_its_connection(tmp_path: Path) -> None:
     said = killed(3)
     said.client_ports[0] = None
     assert findings(settle(said.write(tmp_path))[0]) == []
+    # Nor does it know what its kernel had sent again by then.
+    said.lose[("client", 1)] = (0,)
+    assert findings(settle(said.write(tmp_path / "again"))[0]) == []
+    said.retransmits = 2
+    assert [field for field, _, _ in findings(settle(said.write(tmp_path / "more"))[0])] == [
+        "nodes/client batch 0 tcp_retransmits"
+    ]
     said = Dialogue()
     said.client_ports[0] = None
     assert [field for field, _, _ in findings(settle(said.write(tmp_path / "false"))[0])] == [
