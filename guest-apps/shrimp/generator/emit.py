@@ -86,12 +86,12 @@ def signature(result: str, name: str, parameters: Lines) -> str:
 
 def client_signature(procedure: Procedure) -> str:
     parameters = ["struct shrimp_client *shrimp_self", *given(procedure.passed(False)), *wanted(procedure.passed(True))]
-    return signature("uint16_t", procedure.name.lower(), parameters)
+    return signature("uint16_t", procedure.stub, parameters)
 
 
 def serve_signature(procedure: Procedure) -> str:
     parameters = ["struct shrimp_server *shrimp_self", *given(procedure.passed(False))]
-    return signature("uint16_t", f"{procedure.name.lower()}_serve", parameters)
+    return signature("uint16_t", f"{procedure.stub}_serve", parameters)
 
 
 # ---- the header ----
@@ -119,7 +119,7 @@ def header(stem: str, program: Program) -> str:
     for kind in program.structures.values():
         lines += ["", *definition(kind), "", *helpers(kind)]
     lines += ["", f"enum {upper.lower()}_shrimp_procedure {{"]
-    lines += indented([f"{p.name} = {p.number}," for p in program.procedures] or [f"{upper}_SHRIMP_NO_PROCEDURE"])
+    lines += indented([f"{p.constant} = {p.number}," for p in program.procedures] or [f"{upper}_SHRIMP_NO_PROCEDURE"])
     lines.append("};")
     for procedure in program.procedures:
         lines += ["", *of_procedure(procedure)]
@@ -175,7 +175,7 @@ def all_fixed(passed: list[tuple[str, Type]]) -> bool:
 
 
 def of_procedure(procedure: Procedure) -> Lines:
-    lower = procedure.name.lower()
+    lower = procedure.stub
     ins, outs = procedure.passed(False), procedure.passed(True)
     lines = [f"/* {procedure.name} */"]
     if ins:
@@ -335,12 +335,12 @@ def call(procedure: Procedure) -> Lines:
     outs = procedure.passed(True)
     lines = store(procedure.passed(False))
     if not outs:
-        return [*lines, f"return shrimp_call(shrimp_self, {procedure.name});"]
+        return [*lines, f"return shrimp_call(shrimp_self, {procedure.constant});"]
     lines += [
-        f"uint16_t shrimp_status = shrimp_call(shrimp_self, {procedure.name});",
+        f"uint16_t shrimp_status = shrimp_call(shrimp_self, {procedure.constant});",
         "if (shrimp_status)",
         "    return shrimp_status;",
-        f"const struct {procedure.name.lower()}_results *shrimp_from =",
+        f"const struct {procedure.stub}_results *shrimp_from =",
         f"    (const void *)((uintptr_t)shrimp_self->in - {overlay_size(outs)});",
     ]
     for name, kind in outs:
@@ -375,7 +375,7 @@ def server_source(stem: str, program: Program) -> str:
     upper = stem.upper()
     lines = [NOTE, f'#include "{stem}_shrimp.h"', ""]
     for procedure in program.procedures:
-        name = f"shrimp_enter_{procedure.name.lower()}"
+        name = f"shrimp_enter_{procedure.stub}"
         lines += [f"static uint16_t {name}(struct shrimp_server *shrimp_self)", "{"]
         lines += [*indented(enter(procedure)), "}", ""]
     entries: Lines = []
@@ -383,7 +383,7 @@ def server_source(stem: str, program: Program) -> str:
     for p in sorted(program.procedures, key=lambda each: each.number):
         if p.number > count_of:
             entries.append(f"[{count_of} ... {p.number - 1}] = shrimp_no_procedure,")
-        entries.append(f"[{p.name}] = shrimp_enter_{p.name.lower()},")
+        entries.append(f"[{p.constant}] = shrimp_enter_{p.stub},")
         count_of = p.number + 1
     lines += [f"static const shrimp_procedure shrimp_table[{max(count_of, 1)}] = {{", *indented(entries or ["NULL"])]
     lines += ["};", "", f"const struct shrimp_interface {stem}_shrimp = {{"]
@@ -399,7 +399,7 @@ def server_source(stem: str, program: Program) -> str:
 
 
 def enter(procedure: Procedure) -> Lines:
-    lower, ins = procedure.name.lower(), procedure.passed(False)
+    lower, ins = procedure.stub, procedure.passed(False)
     lines: Lines = []
     words = ["shrimp_self"]
     if ins:

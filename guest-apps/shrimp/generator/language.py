@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NoReturn
 
-from .layout import ROOM, Array, Parameter, Procedure, Program, Scalar, Struct, Type, Vector, structure
+from .layout import NESTED, ROOM, Array, Parameter, Procedure, Program, Scalar, Struct, Type, Vector, structure
+from .words import function, taken
 
 TOKEN = re.compile(
     r"(?P<space>[ \t\r\f\v]+)|(?P<line>\n)|(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<foreign>^[%\#][^\n]*)"
@@ -23,13 +24,6 @@ XDR_WORDS = frozenset(
     """
     bool case const default double enum float hyper int opaque program quadruple string struct switch typedef
     union unsigned version void
-    """.split()  # noqa: SIM905
-)
-C_WORDS = frozenset(
-    """
-    auto break char continue do else extern for goto if inline long register restrict return short signed
-    sizeof static volatile while true false NULL int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t
-    uint64_t size_t uintptr_t memcpy offsetof
     """.split()  # noqa: SIM905
 )
 STRANGERS = frozenset(["char", "short", "long", "signed"])
@@ -46,6 +40,9 @@ SCALARS = {
 BYTE = Scalar("uint8_t", 1, "byte")
 CHARACTER = Scalar("char", 1, "character")
 PROCEDURES = 1 << 16
+DIGITS = 23
+"""Of a number at most, as octal has them for 64 bits."""
+HOLDS = f"a buffer holds {ROOM:,}"
 
 
 class Refused(Exception):
@@ -93,6 +90,8 @@ class Reader:
         """Of constants, enumerators and functions."""
         self.tags: set[str] = set()
         """Of types: a space of their own, as in C."""
+        self.passed: set[str] = set()
+        """Names of parameters, and what stubs derive from them."""
         self.open = ""
         """The structure that is being read."""
 
@@ -116,14 +115,21 @@ class Reader:
         token = self.next
         if token.kind != "word" or token.text in XDR_WORDS:
             raise Refused(token.line, f"expected the name of {what}, not '{token.text}'")
-        if token.text in C_WORDS or token.text.lower().startswith("shrimp_"):
-            raise Refused(token.line, f"{token.text}: is taken: words of C and names that begin with shrimp_")
+        self.free(token.line, token.text)
         self.at += 1
         return token.text
 
+    def free(self, line: int, name: str, of: str = "") -> None:
+        owner = taken(name)
+        if owner:
+            raise Refused(line, f"{of}{name}: is taken: {owner}")
+
     def new_name(self, what: str) -> str:
         line, name = self.next.line, self.name(what)
-        self.claim(line, name, self.names)
+        self.claim_name(line, name)
+        if name in self.passed:
+            # Whose declaration would hide it.
+            raise Refused(line, f"{name}: there is a parameter of this name already")
         return name
 
     def new_tag(self, what: str) -> str:
@@ -136,7 +142,14 @@ class Reader:
             raise Refused(line, f"{name}: there is one already")
         names.add(name)
 
+    def claim_name(self, line: int, name: str, of: str = "") -> None:
+        self.free(line, name, of)
+        if function(name):
+            raise Refused(line, f"{of}{name}: is taken: a function of C; members and parameters may be called so")
+        self.claim(line, name, self.names)
+
     def claim_tag(self, line: int, name: str) -> None:
+        self.free(line, name)
         if name in DIRECTIONS:
             raise Refused(line, f"{name}: is taken: the direction of a parameter")
         self.claim(line, name, self.tags)
@@ -146,6 +159,8 @@ class Reader:
         self.at += 1
         if token.kind == "number":
             digits = token.text.lstrip("-")
+            if len(digits) > DIGITS:
+                raise Refused(token.line, f"{what}: a number of {len(digits)} digits; {DIGITS} at most")
             base = 16 if digits[:2].lower() == "0x" else 8 if digits.startswith("0") else 10
             return int(token.text, base)
         if token.kind == "word" and token.text in self.result.constants:
@@ -215,7 +230,7 @@ class Reader:
         self.expect("}")
         self.expect(";")
         self.result.enums[name] = values
-        self.types[name] = Scalar(f"enum {name}", 4, name)
+        self.types[name] = Scalar(f"enum {name}", 4, name, tuple(sorted(values.items())))
 
     def struct(self) -> None:
         line, name = self.next.line, self.new_tag("a struct")
@@ -245,10 +260,10 @@ class Reader:
         self.result.structures[name] = made
 
     def room(self, line: int, kind: Type) -> None:
+        if kind.depth > NESTED:
+            outside(line, kind.label, f"more than {NESTED} types inside of one another")
         if max(kind.most, kind.size) > ROOM:
-            outside(
-                line, kind.label, f"{max(kind.most, kind.size):,} bytes, and an export holds {ROOM:,} below its flag"
-            )
+            outside(line, kind.label, f"{max(kind.most, kind.size):,} bytes, and {HOLDS} below its flag")
 
     # ---- declarations ----
 
@@ -325,7 +340,7 @@ class Reader:
         if word == "string" and opening == "[":
             outside(line, label, "strings have a length; opaque has not")
         if bound * element.size > ROOM:
-            outside(line, label, f"an export holds {ROOM:,} bytes below its flag")
+            outside(line, label, f"{HOLDS} bytes below its flag")
         return Array(element, bound) if opening == "[" else Vector(element, bound, "", word)
 
     # ---- procedures ----
@@ -357,7 +372,7 @@ class Reader:
             outside(line, f"{word} *", "optional, and so recursive or of two forms")
         if word in ("string", "opaque"):
             outside(line, word, f"unbounded; typedef {word} NAME<N>")
-        name = self.new_name("a procedure")
+        line, name = self.next.line, self.new_name("a procedure")
         self.claim_stubs(line, name)
         parameters = self.parameters()
         self.expect("=")
@@ -375,7 +390,7 @@ class Reader:
         """Stubs have the name in small letters."""
         stub = name.lower()
         for one in sorted({stub, f"{stub}_serve", f"{stub}_reply", f"{stub}_results"} - {name}):
-            self.claim(line, one, self.names)
+            self.claim_name(line, one, f"procedure {name}: its stub ")
         for one in (f"{stub}_arguments", f"{stub}_results"):
             self.claim_tag(line, one)
 
@@ -415,18 +430,17 @@ class Reader:
                     seen.add(one)
             if procedure.most(back) > ROOM:
                 way = "back" if back else "in"
-                outside(
-                    line,
-                    f"procedure {procedure.name}",
-                    f"{procedure.most(back):,} bytes {way}, and an export holds {ROOM:,} below its flag",
-                )
+                reason = f"{procedure.most(back):,} bytes {way}, and {HOLDS} below its flag"
+                outside(line, f"procedure {procedure.name}", reason)
+        self.passed |= seen
 
 
 def describe(kind: Type) -> str:
     """A type by what it is, not by how it is spelled."""
     match kind:
         case Scalar():
-            return kind.label
+            labels = ",".join(f"{label}={value}" for label, value in kind.labels)
+            return f"{kind.label}{{{labels}}}" if labels else kind.label
         case Array():
             return f"{describe(kind.element)}[{kind.count}]"
         case Vector():

@@ -9,13 +9,16 @@ value of fixed size make an image of it that the other side uses as it lies ther
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 WORD = 8
 PAGE = 4096
-EXPORT_PAGES = 256
-"""The most of one export."""
-ROOM = EXPORT_PAGES * PAGE - WORD
-"""For arguments or results: an export without its flag."""
+PAIR_PAGES = 255
+"""VMMC_PAIR_PAGES, the most of a buffer: an export's but its control page."""
+ROOM = PAIR_PAGES * PAGE - WORD
+"""For arguments or results: a buffer without its flag."""
+NESTED = 50
+"""Types inside of one another at most; each is some calls deep here."""
 
 
 def words_of(size: int) -> int:
@@ -31,6 +34,8 @@ class Scalar:
     c: str
     size: int
     label: str
+    labels: tuple[tuple[str, int], ...] = ()
+    """An enum's, with their values, sorted."""
 
     @property
     def align(self) -> int:
@@ -38,6 +43,7 @@ class Scalar:
 
     fixed = True
     dense = True
+    depth = 0
 
     @property
     def used(self) -> int:
@@ -80,6 +86,10 @@ class Array:
     def most(self) -> int:
         return rounded(self.size) if self.fixed else self.count * self.element.most
 
+    @cached_property
+    def depth(self) -> int:
+        return self.element.depth + 1
+
     @property
     def label(self) -> str:
         return f"{self.element.label}[{self.count}]"
@@ -116,6 +126,10 @@ class Vector:
         if self.element.fixed:
             return self.size
         return WORD + self.bound * self.element.most
+
+    @cached_property
+    def depth(self) -> int:
+        return self.element.depth + 1
 
     @property
     def label(self) -> str:
@@ -172,6 +186,10 @@ class Struct:
                 runs.append([member])
         return runs
 
+    @cached_property
+    def depth(self) -> int:
+        return 1 + max(member.type.depth for member in self.members)
+
     @property
     def label(self) -> str:
         return self.c
@@ -216,6 +234,15 @@ class Procedure:
     name: str
     number: int
     parameters: tuple[Parameter, ...]
+
+    @property
+    def constant(self) -> str:
+        """Its number's name: its own, unless that is the name of the client's stub."""
+        return self.name if self.name != self.stub else f"{self.name}_shrimp_number"
+
+    @property
+    def stub(self) -> str:
+        return self.name.lower()
 
     def passed(self, back: bool) -> list[tuple[str, Type]]:
         """What the call has (or, back, the reply), by the names that stubs give it."""

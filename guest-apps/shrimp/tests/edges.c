@@ -58,6 +58,11 @@ uint16_t far_serve(struct shrimp_server *self)
     return SHRIMP_OK;
 }
 
+uint16_t add_serve(struct shrimp_server *self, int32_t a, int32_t b)
+{
+    return add_reply(self, a + b);
+}
+
 int main(void)
 {
     struct shrimp_client client;
@@ -92,6 +97,8 @@ int main(void)
     EXPECT(silent(&client, &number) == SHRIMP_BAD_PROCEDURE);
     server.count = edges_shrimp.count;
     EXPECT(far(&client) == SHRIMP_OK);
+    EXPECT(add(&client, 40, 2, &number) == SHRIMP_OK && number == 42);
+    EXPECT(add_shrimp_number == 10 && FAR == 9);
     EXPECT(shrimp_call(&client, 5) == SHRIMP_BAD_PROCEDURE); /* the table has a gap there */
 
     /* A reply that is none of the procedure's. */

@@ -16,6 +16,7 @@ program EDGES { version FIRST {
     void NESTED(inner value) = 2;
     hyper BITS(hyper base, out hyper values[3]) = 3;
     void FAR(void) = 9;
+    int add(int a, int b) = 10;
 } = 1; } = 0x20000002;
 """
 

@@ -12,6 +12,9 @@ from generator.command import main
 from rig import SHRIMP, compiled, shrimpgen
 
 OUTSIDE = "not in ShrimpRPC's subset: "
+WORD = "is taken: a word of C, of its headers or its compiler"
+FUNCTION = "is taken: a function of C; members and parameters may be called so"
+STUBS = "is taken: names with shrimp in them are those of stubs"
 PROGRAM = "program P { version V { %s } = 1; } = 0x20000001;"
 NULL = PROGRAM % "void NOTHING(void) = 0;"
 
@@ -53,10 +56,11 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "fixed string": ("", "typedef string text[5];", f"string[5]: {OUTSIDE}strings have a length; opaque has not"),
     "bound of 0": ("", "typedef int none<0>;", f"int<0>: {OUTSIDE}a size is at least 1"),
     "bound below 0": ("const LESS = -1;", "typedef int none<LESS>;", f"int<-1>: {OUTSIDE}a size is at least 1"),
-    "bound beyond an export": ("", "typedef opaque data<1048569>;", f"opaque<1048569>: {OUTSIDE}an export holds 1,048,568 bytes below its flag"),
-    "struct beyond an export": ("typedef opaque half[600000];", "struct s { half a; half b; };", f"s: {OUTSIDE}1,200,000 bytes, and an export holds 1,048,568 below its flag"),
-    "call beyond an export": ("typedef opaque half[600000];", call("in half a, in half b"), f"procedure CALL: {OUTSIDE}1,200,000 bytes in, and an export holds 1,048,568 below its flag"),
-    "reply beyond an export": ("typedef opaque half[600000];", call("inout half a, out half b"), f"procedure CALL: {OUTSIDE}1,200,000 bytes back, and an export holds 1,048,568 below its flag"),
+    "bound beyond an export": ("", "typedef opaque data<1044473>;", f"opaque<1044473>: {OUTSIDE}a buffer holds 1,044,472 bytes below its flag"),
+    "struct beyond an export": ("typedef opaque half[600000];", "struct s { half a; half b; };", f"s: {OUTSIDE}1,200,000 bytes, and a buffer holds 1,044,472 below its flag"),
+    "call beyond an export": ("typedef opaque half[600000];", call("in half a, in half b"), f"procedure CALL: {OUTSIDE}1,200,000 bytes in, and a buffer holds 1,044,472 below its flag"),
+    "reply beyond an export": ("typedef opaque half[600000];", call("inout half a, out half b"), f"procedure CALL: {OUTSIDE}1,200,000 bytes back, and a buffer holds 1,044,472 below its flag"),
+    "nested too deeply": ("typedef int t0[1];" + "".join(f"typedef t{i - 1} t{i}[1];" for i in range(1, 50)), "struct s { t49 a; };", f"s: {OUTSIDE}more than 50 types inside of one another"),
     "two programs": (NULL, "program Q { version W { void N(void) = 0; } = 1; } = 2;", f"program Q: {OUTSIDE}one program a file"),
     "two versions": ("", "program P { version V { void N(void) = 0; } = 1; version W { } = 2; } = 2;", f"version: {OUTSIDE}one version a program"),
     "preprocessor": ("", "#define N 5", f"#define: {OUTSIDE}lines of the preprocessor and of the output"),
@@ -71,8 +75,18 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "same member": ("", "struct s { int a; hyper a; };", "a: there is one already in struct s"),
     "same parameter": ("", call("in int a, out int a"), "procedure CALL: there is a a already"),
     "name of a length": ("", call("in opaque a<4>, in int a_length"), "procedure CALL: there is a a_length already"),
-    "word of C": ("", "struct s { int register; };", "register: is taken: words of C and names that begin with shrimp_"),
-    "name of the library": ("", "typedef int shrimp_call;", "shrimp_call: is taken: words of C and names that begin with shrimp_"),
+    "parameter of a later constant's name": (PROGRAM % "void N(int a) = 1;", "const a = 1;", "a: there is a parameter of this name already"),
+    "word of C": ("", "struct s { int register; };", f"register: {WORD}"),
+    "word of GNU C": ("", call("int typeof"), f"typeof: {WORD}"),
+    "word that the compiler defines": ("", "struct s { int linux; };", f"linux: {WORD}"),
+    "macro": ("", "const INT32_MAX = 1;", f"INT32_MAX: {WORD}"),
+    "macro in two parts": ("", "struct INT8 { int MAX<3>; };", f"INT8_MAX: {WORD}"),
+    "stub that is a word of C": ("", PROGRAM % "void REGISTER(void) = 1;", f"procedure REGISTER: its stub register: {WORD}"),
+    "stub that is a function of C": ("", PROGRAM % "void STRLEN(void) = 1;", f"procedure STRLEN: its stub strlen: {FUNCTION}"),
+    "constant that is a function of C": ("", "const index = 1;", f"index: {FUNCTION}"),
+    "name of the library": ("", "typedef int shrimp_call;", f"shrimp_call: {STUBS}"),
+    "name of a generated macro": ("", "const BAD_SHRIMP_HASH = 1;", f"BAD_SHRIMP_HASH: {STUBS}"),
+    "number of many digits": ("", f"const A = {'9' * 5000};", "constant A: a number of 5000 digits; 23 at most"),
     "type of a direction's name": ("", "typedef int inout;", "inout: is taken: the direction of a parameter"),
     "enumerator": ("", "enum e { A = 2147483648 };", "enumerator A 2147483648: -2147483648..2147483647"),
     "unknown constant": ("", "typedef int n<MANY>;", "expected a size, a number or a constant, not 'MANY'"),
@@ -124,7 +138,7 @@ def test_what_is_no_file_or_no_name(tmp_path: Path) -> None:
 
 def test_the_sun_rpc_workload_s_file_is_too_large(tmp_path: Path) -> None:
     done = shrimpgen(SHRIMP.parent / "echo" / "echo.x", tmp_path)
-    refusal = "opaque<4194304>: not in ShrimpRPC's subset: an export holds 1,048,568 bytes below its flag"
+    refusal = "opaque<4194304>: not in ShrimpRPC's subset: a buffer holds 1,044,472 bytes below its flag"
     assert (done.returncode, done.stderr) == (2, f"echo.x:9: {refusal}\n")
 
 
@@ -137,7 +151,7 @@ def test_the_twelve_functions_are_taken_as_rpcgen_takes_them(tmp_path: Path) -> 
 
 def hash_of(folder: Path, text: str) -> str:
     (folder / "one.x").write_text(text)
-    assert shrimpgen(folder / "one.x", folder).returncode == 0
+    assert main(["--out", str(folder), str(folder / "one.x")]) == 0
     (line,) = [line for line in (folder / "one_shrimp.h").read_text().splitlines() if "define ONE_SHRIMP_HASH" in line]
     return line
 
@@ -156,6 +170,60 @@ def test_the_hash_is_of_what_was_parsed(tmp_path: Path) -> None:
     }
     assert len(others) == 6
     assert base not in others
+
+
+COLOUR = "enum colour { %s };\n"
+
+
+def test_the_hash_is_of_what_an_enum_s_labels_mean(tmp_path: Path) -> None:
+    """Wherever in a type the enum is; the order of its labels is layout."""
+    uses = [
+        call("in colour a"),
+        call("out colour a<4>"),
+        "struct s { int n; colour a[2]; };" + call("in s a"),
+        "typedef colour c; struct s { c a; }; struct t { s some<2>; };" + PROGRAM % "t GET(void) = 1;",
+    ]
+    for use in uses:
+        base = hash_of(tmp_path, COLOUR % "RED = 1, BLUE = 2" + use)
+        assert hash_of(tmp_path, "const ONE = 1;" + COLOUR % "BLUE = 2, RED = ONE" + use) == base
+        others = (
+            "RED = 2, BLUE = 1",
+            "RED = 1, BLUE = 3",
+            "RED = 1, GREEN = 2",
+            "RED = 1",
+            "RED = 1, BLUE = 2, GREEN = 3",
+        )
+        hashes = {hash_of(tmp_path, COLOUR % other + use) for other in others}
+        assert len(hashes) == len(others)
+        assert base not in hashes
+    named = [hash_of(tmp_path, f"enum {name} {{ A = 1 }};" + call(f"in {name} a[4]")) for name in ("byte", "character")]
+    assert len({*named, hash_of(tmp_path, call("in opaque a[4]"))}) == 3
+
+
+def test_the_hash_is_of_members_in_their_order(tmp_path: Path) -> None:
+    use = call("in s a")
+    bodies = ("int a; int b;", "int b; int a;", "int a; unsigned b;", "int a; int b[1];", "int a; int b<1>;", "int a;")
+    hashes = {hash_of(tmp_path, f"struct s {{ {body} }};{use}") for body in bodies}
+    assert len(hashes) == len(bodies)
+    bounds = {hash_of(tmp_path, f"const N = {n}; typedef opaque d<N>; struct s {{ d a; }};{use}") for n in (3, 4)}
+    assert len(bounds) == 2
+    assert hash_of(tmp_path, f"typedef opaque d<3>; typedef d e; struct s {{ e a; }};{use}") in bounds
+
+
+def test_the_hash_of_an_interface_without_enums_stays(tmp_path: Path) -> None:
+    """Captures have it."""
+    assert shrimpgen(SHRIMP / "echo.x", tmp_path).returncode == 0
+    assert "ECHO_SHRIMP_HASH UINT64_C(0xbe49850972249e28)" in (tmp_path / "echo_shrimp.h").read_text()
+
+
+def test_what_is_largest_fits_a_pair_of_vmmc(tmp_path: Path) -> None:
+    (tmp_path / "most.x").write_text(PROGRAM % "void PUT(opaque data[1044472]) = 1;")
+    assert shrimpgen(tmp_path / "most.x", tmp_path).returncode == 0
+    source = '#include "sss/vmmc_pair.h"\n#include "most_shrimp.h"\n'
+    source += '_Static_assert(MOST_SHRIMP_PAGES == VMMC_PAIR_PAGES, "the largest buffer");\n'
+    (tmp_path / "most.c").write_text(source)
+    include = SHRIMP.parent / "sss-core" / "include"
+    compiled(tmp_path, "most.o", flags=("-r", "-nostdlib", f"-I{include}", str(tmp_path / "most.c")))
 
 
 def test_the_same_file_gives_the_same_bytes(tmp_path: Path) -> None:
