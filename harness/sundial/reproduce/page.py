@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing
@@ -162,7 +162,7 @@ def _runs(listed: Sequence[Made]) -> Table:
             made.verdict,
             whole(made.calls),
             whole(made.mismatches),
-            str(escape(made.error)),
+            made.error,
         )
         for made in listed
     )

@@ -96,7 +96,7 @@ def test_what_is_written(done: tuple[Reproduced, House, Words]) -> None:
     summary = pl.read_csv(folder / "summary.csv", schema_overrides={"of": pl.String})
     cell = summary.filter(experiment="table 4", system="SSS-CORE MBCF", of="0")
     assert cell["printed"][0] == 338
-    assert cell["ratio"][0] == pytest.approx(cell["measured"][0] / 338, abs=0.001)
+    assert cell["ratio"][0] == pytest.approx(cell["measured"][0] / 338, abs=1e-6)
     faults = pl.read_csv(folder / "faults.csv")
     assert faults.filter(semantics="exactly_once")["doubled"].sum() == 0
     assert {path.stem for path in (folder / "figures").glob("*.svg")} >= {"table-1", "table-2", "table-3", "table-4"}

@@ -99,6 +99,11 @@ class OverBackplane(Measured):
             sum(port["tx_frames"] for port in ports),
         )
 
+    @property
+    def dma_rate_bps(self) -> int | None:
+        """Of the first backplane; None where there is none."""
+        return next((segment.dma_rate for _, segment in self._backplanes), None)
+
     @cached_property
     def counters(self) -> dict[str, Any]:
         """Of the fabric."""

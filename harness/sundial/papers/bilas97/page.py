@@ -63,6 +63,8 @@ def _key_figures(results: Results) -> Iterator[tuple[str, str, str]]:
 
 
 def _sections(results: Results, verdicts: Sequence[Verdict]) -> Iterator[Section]:
+    rate_bps = results.dma_rate_bps
+    memory = "" if rate_bps is None else f" Memory takes {decimal(rate_bps / 8e6, 1)} MB/s."
     yield statements_section(
         verdicts,
         "Each is judged by code from the runs below. Only the abstract of the paper is public; nothing is fitted. The "
@@ -86,9 +88,9 @@ def _sections(results: Results, verdicts: Sequence[Verdict]) -> Iterator[Section
     )  # fmt: skip
     yield Section(
         "streams", "Table 3: bandwidth by size", "Bandwidth",
-        "Updates one after the other, from the first store until the receiver's word, that all of it is there, has "
-        f"come back; and echoes over vRPC, one at a time, bytes of both ways by time. "
-        f"Memory takes {decimal(results.dma_rate_bps / 8e6, 1)} MB/s.",
+        "Updates one after the other, from the client's clock before it fills the first message until the receiver's "
+        "word, that all of it is there, has come back; and echoes over vRPC, one at a time, bytes of both ways by "
+        f"time.{memory}",
         "streams", tables.grid_table(results.streams, "MB/s", "Size (B)", 2),
     )  # fmt: skip
     yield Section(

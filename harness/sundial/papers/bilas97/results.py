@@ -62,6 +62,16 @@ class Divided:
         return sum(part.ns for part in chosen), sum(part.instructions or 0 for part in chosen)
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Messages of vRPC held against those of Sun RPC over UDP in one run."""
+
+    calls: int
+    """Of vRPC, warm-ups included."""
+    mismatches: int
+    """Of all that verification found in the run."""
+
+
 @dataclass
 class Results:
     """Of all runs; what failed is not there."""
@@ -87,10 +97,10 @@ class Results:
     """Calls of traced runs whose steps are their round trip to the nanosecond, and all."""
     packets: dict[str, Counts] = field(default_factory=dict)
     """Of each run over a backplane."""
-    dma_rate_bps: int = 0
-    """Of the backplane that was run."""
-    compared: dict[str, int] = field(default_factory=dict)
-    """Calls whose bytes were compared with those of Sun RPC, by run; of runs without a mismatch."""
+    dma_rate_bps: int | None = None
+    """Of the backplane that was run; None: no run over it has ended."""
+    compared: dict[str, Compared] = field(default_factory=dict)
+    """By run, of those that ended."""
 
     def null_us(self, system: str) -> float:
         """Raises Undecidable where it was not measured."""

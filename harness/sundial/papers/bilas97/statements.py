@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from sundial.papers.bilas97.results import FLOOR, Results
-from sundial.reproduce.verdicts import Judged, Statement, Undecidable
+from sundial.reproduce.verdicts import Judged, Statement, Undecidable, listed
 
 NULL_WITHIN = 0.1
 """Part of a printed time."""
@@ -63,13 +63,18 @@ def _better(results: Results) -> Judged:
 
 def _compatible(results: Results) -> Judged:
     if not results.compared:
-        raise Undecidable("no run with vRPC was verified")
-    calls = sum(results.compared.values())
-    reason = "each record has the bytes that a datagram of Sun RPC over UDP has, as verification computes them"
-    return Judged.of(True, f"{calls} calls, 0 mismatches", reason)
+        raise Undecidable("no run with vRPC has ended")
+    calls = sum(each.calls for each in results.compared.values())
+    mismatches = {run: each.mismatches for run, each in results.compared.items() if each.mismatches}
+    reason = "each record must have the bytes that a datagram of Sun RPC over UDP has, as verification computes them"
+    if mismatches:
+        reason += f"; mismatches, of all systems of a run: {listed(f'{run} {n}' for run, n in mismatches.items())}"
+    return Judged.of(not mismatches, f"{calls} calls, {sum(mismatches.values())} mismatches", reason)
 
 
 def _bandwidth(results: Results) -> Judged:
+    if results.dma_rate_bps is None:
+        raise Undecidable("no run says at which rate memory takes what arrives")
     rate, most = results.stream("du", LARGE), results.dma_rate_bps / 8e6
     reason = f"the rate of memory is set to {most:g} MB/s, as printed; what is left is software and headers"
     return Judged.of(rate >= OF_DMA * most, f"{rate:.2f} MB/s, {rate / most:.1%}", reason)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -16,6 +17,7 @@ from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.model.images import IMAGES
 from sundial.observe import read_frames
 from sundial.papers.santos18 import beside
+from sundial.papers.santos18.exchanges import exchanges
 from sundial.papers.santos18.extents import Extent
 from sundial.papers.santos18.paper import Place, Santos18
 from sundial.papers.santos18.results import DISTANCE, Case, Cell, Results, Slope
@@ -141,7 +143,9 @@ def _case(system: str, place: Place, function: str, options: Mapping[str, Any]) 
 
 def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[tuple[Case, Cell]]:
     observed = pl.read_parquet(run.folder / "observed.parquet")
-    sent = _sent(run)
+    files = _captures(run)
+    frames = read_frames(files, int(run.run.get("epoch_ns") or EPOCH_NS), {}).filter(pl.col("direction") == _OUTBOUND)
+    sent, asked = _lengths(frames), exchanges(run.samples, frames, files)
     batches = {
         (client, batch["step"], batch["procedure"]): batch
         for client in run.run["nodes"]
@@ -157,7 +161,7 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
         calls = int(batch["warmup"]) + table.height
         port = batch.get("server_port")
         alone = served[port, case.function] == 1
-        exchanges = batch.get("exchanges")
+        requests = asked.get((first["client"], first["batch"]))
         times = table["rtt_ns"].to_list()
         during = sent.filter(pl.col("time_ns").is_between(table["start_ns"].min(), table["end_ns"].max()))
         packets = of_case.select(pl.sum_horizontal("request_packets", "reply_packets").mean()).item()
@@ -172,7 +176,7 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
                 frames=during.height / table.height,
                 frame_bytes=int(during["frame_bytes"].sum()) / table.height,
                 message_bytes=int(during["message_bytes"].sum()) / table.height,
-                exchanges=None if exchanges is None else exchanges / calls,
+                exchanges=None if requests is None else requests / calls,
                 context_switches=switched(batch, counters.get(port, {}), calls) if alone else None,
                 instructions=median(times) * float(MIPS) / 1000 if place == "local" else None,
             ),
@@ -188,16 +192,17 @@ def switched(batch: Mapping[str, Any], counters: Mapping[str, Any], calls: int) 
     return float(own / (calls - int(batch["warmup"])) + there / calls)
 
 
-def _sent(run: Measured) -> pl.DataFrame:
-    """Each frame as it was sent: time_ns, frame_bytes, and message_bytes that it carries for the system in it."""
-    names = sorted(str(path.relative_to(run.folder)) for path in (run.folder / "wire").glob("*.pcapng"))
-    epoch_ns = int(run.run.get("epoch_ns") or EPOCH_NS)
-    frames = read_frames([(run.folder / name, name) for name in names], epoch_ns, {})
+def _captures(run: Measured) -> list[tuple[Path, str]]:
+    """Of frames, each with its name below the run's folder."""
+    return [(path, str(path.relative_to(run.folder))) for path in sorted((run.folder / "wire").glob("*.pcapng"))]
+
+
+def _lengths(sent: pl.DataFrame) -> pl.DataFrame:
+    """Of each frame that was sent: time_ns, frame_bytes, and message_bytes that it carries for the system in it."""
     octets = {name: pl.col(name).cast(pl.Int64) for name in ("frame_length", "tcp_length", "udp_length")}
     message = (
         pl.when(pl.col("ethertype").cast(pl.String) == f"0x{ETHERTYPE:04x}")
         .then(octets["frame_length"] - ETHERNET_HEADER)
         .otherwise(pl.coalesce(octets["tcp_length"], octets["udp_length"] - UDP_HEADER, 0))
     )
-    own = frames.filter(pl.col("direction") == _OUTBOUND)
-    return own.select("time_ns", frame_bytes=octets["frame_length"], message_bytes=message).sort("time_ns")
+    return sent.select("time_ns", frame_bytes=octets["frame_length"], message_bytes=message).sort("time_ns")

@@ -147,15 +147,17 @@ def _dots(results: Results, number: int, system: System, folder: Path) -> Drawin
 
 
 def _distance(results: Results, number: int, containers: Sequence[Container], folder: Path) -> Drawing | None:
+    """What the paper shows must be there, gRPC and numpy; the other bars are ours."""
     wanted: list[tuple[str, Case]] = [] if number == 15 else [("gRPC", Case("grpc", "local", DISTANCE))]
+    needed = {case for _, case in wanted} | {Case("rpyc", "local", DISTANCE, each) for each in containers}
+    if not needed <= results.cells.keys():
+        return None
     for container in containers:
         for variant in ("numpy", "zip"):
             for nodelay in (False, True):
                 label = f"RPyC {container}, {variant}" + (", no Nagle" if nodelay else "")
                 wanted.append((label, Case("rpyc", "local", DISTANCE, container, variant, nodelay)))
     bars = [(label, results.cells[case], COLOURS[case.system]) for label, case in wanted if case in results.cells]
-    if len(bars) < 2:
-        return None
     return _bars(f"Figure {number}: the distance of two points, local", number, {"": bars}, folder)
 
 
@@ -164,7 +166,7 @@ def draw_slopes(results: Results, folder: Path) -> Drawing | None:
     if not results.slopes:
         return None
     lines = [(_named(case), case, slope) for case, slope in results.slopes.items()]
-    styles = ("-", "--", ":", "-.")
+    styles, markers = ("-", "--", ":", "-."), ("o", "s", "^")
 
     def paint(figure: Figure) -> None:
         place = plotting.margins(figure, left=0.72, right=0.2, top=1.25, bottom=0.52)
@@ -174,7 +176,8 @@ def draw_slopes(results: Results, folder: Path) -> Drawing | None:
             trips = sorted(slope.points)
             turn = drawn[case.system] = drawn.get(case.system, -1) + 1
             axis.plot(
-                trips, [slope.points[each] for each in trips], marker="o", markersize=3.5,
+                trips, [slope.points[each] for each in trips], markersize=4,
+                marker=markers[turn // len(styles) % len(markers)],
                 color=COLOURS.get(case.system, palette.SPARE[2]), linestyle=styles[turn % len(styles)],
                 label=f"{label}: {slope.round_trips:.2f}",
             )  # fmt: skip

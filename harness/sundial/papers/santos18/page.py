@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sundial.papers.santos18 import figures
 from sundial.papers.santos18.paper import Place
-from sundial.papers.santos18.results import DISTANCE, Case, Cell, Results
+from sundial.papers.santos18.results import Case, Cell, Results
 from sundial.report.plotting import Drawing
 from sundial.report.tables import DASH, Table, decimal, numbers, whole, words
 from sundial.reproduce.page import CAPTURE, Page, Section, capture_links, report_link, statements_section
@@ -41,7 +41,8 @@ def _key_figures(results: Results) -> Iterator[tuple[str, str, str]]:
 def _sections(results: Results, verdicts: Sequence[Verdict], drawings: dict[str, Drawing]) -> Iterator[Section]:
     yield statements_section(
         verdicts,
-        "Each is judged by code from the runs below, by the paper's own statistic: the mean of what is within "
+        "Each is judged by code from the runs below, by the paper's own statistic: the mean, and where X3 asks how far "
+        "times spread the quartiles, of what is within "
         f"percentiles {results.paper.percentiles[0]:g} and {results.paper.percentiles[1]:g}. Nothing is fitted. The "
         "reasons are below the table.",
     )
@@ -69,7 +70,18 @@ def _sections(results: Results, verdicts: Sequence[Verdict], drawings: dict[str,
         )  # fmt: skip
     for place in figures.PLACES:
         table = functions_table(results, place)
-        yield Section(f"functions-{place}", f"All functions, {place}", f"All, {place}", table=table)
+        prose = _EXCHANGES + (_INSTRUCTIONS if place == "local" else "")
+        yield Section(f"functions-{place}", f"All functions, {place}", f"All, {place}", prose, table=table)
+
+
+_EXCHANGES = (
+    "Exchanges: requests that have an answer. Of RPyC they are those of both sides, as captured, with what the "
+    "collector of garbage gives back behind the calls; of each other system a call is one."
+)
+_INSTRUCTIONS = (
+    " Instructions: the median time by the machine's speed. A call that waits for a timer (over RPyC with lists: "
+    "Nagle's algorithm for a delayed acknowledgement) has instructions here that were never executed."
+)
 
 
 def _choices(results: Results) -> str:
@@ -115,12 +127,9 @@ def functions_table(results: Results, place: Place) -> Table:
 
 def _row(case: Case, cell: Cell) -> tuple[str, ...]:
     times = cell.spread
-    how = [case.container, case.variant] if case.function == DISTANCE and case.system == "rpyc" else []
-    how += ["no Nagle"] if case.nodelay else []
-    function = f"{case.function} ({', '.join(how)})" if how else case.function
     low, high = times.median_between
     return (
-        figures.NAMES.get(case.system, case.system), function, report_link(cell.run, decimal(times.mean, 3)),
+        figures.NAMES.get(case.system, case.system), case.what, report_link(cell.run, decimal(times.mean, 3)),
         decimal(times.standard_error, 4), decimal(times.whole_mean, 3), decimal(times.median, 3),
         f"{low:.3f} to {high:.3f}", decimal(times.box, 3), decimal(cell.exchanges, 1), decimal(cell.packets, 1),
         decimal(cell.frames, 1), whole(cell.message_bytes), decimal(cell.context_switches, 1),

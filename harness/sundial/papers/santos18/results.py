@@ -34,6 +34,13 @@ class Case:
     nodelay: bool = False
     """TCP_NODELAY; gRPC sets it, whatever this says."""
 
+    @property
+    def what(self) -> str:
+        """The function, and how it was called where that makes a difference."""
+        how = [self.container, self.variant] if self.function == DISTANCE and self.system == "rpyc" else []
+        how += ["no Nagle"] if self.nodelay else []
+        return f"{self.function} ({', '.join(how)})" if how else self.function
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -53,7 +60,8 @@ class Cell:
     message_bytes: float
     """Of the system's protocol above TCP or UDP (MBCF: above Ethernet), both ways, a call."""
     exchanges: float | None
-    """Messages that have an answer, a call; None: the system has one exchange a call."""
+    """Requests that have an answer, of client and server, a call, warm-ups included; None: they were not counted, of
+    other systems than RPyC, which have one a call."""
     context_switches: float | None
     """Of the client's and the server's process, a call; None: they do not count them, or not of this function alone."""
     instructions: float | None
@@ -90,7 +98,7 @@ class Results:
     def cell(self, case: Case) -> Cell:
         """Raises Undecidable for what was not measured."""
         if case not in self.cells:
-            raise Undecidable(f"{case.function} over {case.system} was not measured {case.place}ly")
+            raise Undecidable(f"{case.what} over {case.system} was not measured {case.place}ly")
         return self.cells[case]
 
     def mean(self, system: str, place: Place, function: str, **how: object) -> float:

@@ -44,6 +44,12 @@ class Spread:
         """The distance of the quartiles."""
         return self.quartiles[2] - self.quartiles[0]
 
+    @property
+    def trimmed_box(self) -> float:
+        """The same of what is within the paper's percentiles."""
+        first, third = np.percentile(self.trimmed, (25, 75))
+        return float(third - first)
+
 
 def spread(times_ns: Sequence[int], percentiles: tuple[float, float], seed: int = 0) -> Spread:
     """Statistics of round trips in ns. Raises ValueError for none.

@@ -7,7 +7,17 @@ from decimal import Decimal
 
 from sundial.papers.bilas97.packets import Counts
 from sundial.papers.bilas97.paper import PATH, Bilas97
-from sundial.papers.bilas97.results import CLIENT, FLOOR, HARDWARE, SERVER, SYSTEMS, Divided, Part, Results
+from sundial.papers.bilas97.results import (
+    CLIENT,
+    FLOOR,
+    HARDWARE,
+    SERVER,
+    SYSTEMS,
+    Compared,
+    Divided,
+    Part,
+    Results,
+)
 from sundial.reproduce.cells import Cell, Row
 from sundial.reproduce.paper import read_paper
 from sundial.reproduce.shares import Share
@@ -49,5 +59,5 @@ def holding() -> Results:
     for system in ("shrimprpc", "vrpc"):
         results.latencies.append(Row((system, "4250"), cell(NULL_US[system])))
         results.waits.append(Row((system, "poll"), cell(NULL_US[system])))
-    results.compared = {"null-calls": 100}
+    results.compared = {"null-calls": Compared(100, 0)}
     return results

@@ -41,6 +41,8 @@ def test_bilas97_can_be_reproduced() -> None:
 def test_all_tables_are_there(page: Page) -> None:
     assert [section.anchor for section in page.sections] == ANCHORS
     assert set(page.drawings) == {"sizes", "streams"}
+    streams = next(section for section in page.sections if section.anchor == "streams")
+    assert streams.prose.endswith("by time. Memory takes 23.0 MB/s.")
     for section in page.sections:
         for table in (section.table, section.parts):
             if table is not None:
@@ -117,3 +119,4 @@ def test_a_page_without_runs(tmp_path: Path) -> None:
         page = outcome(Results(PAPER, "smoke", Decimal("62.5"))).page(tmp_path)
     assert page.drawings == {}
     assert [section.anchor for section in page.sections] == ANCHORS
+    assert not any("Memory takes" in section.prose for section in page.sections)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from sundial.papers.bilas97.results import Results
+from sundial.papers.bilas97.results import Compared, Results
 from sundial.papers.bilas97.statements import STATEMENTS
 from sundial.reproduce.cells import Row
 from sundial.reproduce.verdicts import MET, NOT_MET, UNDECIDABLE, judge
@@ -35,6 +35,10 @@ def slower_stream(results: Results) -> None:
     results.streams = [*kept, Row(("du", "65536"), rate(21.8))]
 
 
+def another_byte(results: Results) -> None:
+    results.compared["sizes"] = Compared(40, 2)
+
+
 @pytest.mark.parametrize(
     ("broken", "change"),
     [
@@ -45,6 +49,7 @@ def slower_stream(results: Results) -> None:
         ({"B3"}, slower("hardware", 9.5, 9.45)),
         ({"B1", "B5"}, slower("vrpc", 24.0)),
         ({"B4"}, slower("udp", 92.0)),
+        ({"B6"}, another_byte),
         ({"B7"}, slower_stream),
     ],
 )
@@ -54,6 +59,14 @@ def test_one_does_not(broken: set[str], change: Callable[[Results], None]) -> No
     found = outcomes(results)
     assert {name for name, outcome in found.items() if outcome == NOT_MET} == broken
     assert set(found.values()) == {MET, NOT_MET}
+
+
+def test_a_message_with_another_byte_is_counted_and_its_run_is_named() -> None:
+    results = holding()
+    another_byte(results)
+    verdict = next(each for each in judge(STATEMENTS, results) if each.statement.id == "B6")
+    assert verdict.measured == "140 calls, 2 mismatches"
+    assert verdict.reason.endswith("mismatches, of all systems of a run: sizes 2")
 
 
 def test_nothing_was_measured() -> None:

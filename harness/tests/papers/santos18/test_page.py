@@ -9,8 +9,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
-from sundial.papers.santos18 import beside
+from sundial.papers.santos18 import beside, figures
 from sundial.papers.santos18.paper import PATH, Santos18
 from sundial.papers.santos18.reproduce import KIND, SantosOutcome
 from sundial.papers.santos18.results import CALLS_COLUMNS, DISTANCE, SLOPES_COLUMNS, Case, Results, Slope
@@ -62,6 +63,48 @@ def test_every_figure_of_the_paper_is_there(page: Page) -> None:
     assert anchors == ["statements", "machines", *shown, "slopes", "systems", "functions-local", "functions-remote"]
     assert set(page.drawings) == {*shown, "slopes", "systems"}
     assert all(drawing.svg.startswith("<?xml") for drawing in page.drawings.values())
+
+
+def test_a_distance_without_what_the_paper_shows_is_no_figure(tmp_path: Path) -> None:
+    for case, missing in (
+        (Case("grpc", "local", DISTANCE), {14, 16}),
+        (Case("rpyc", "local", DISTANCE, "list"), {14, 15, 16}),
+        (Case("rpyc", "local", DISTANCE, "tuple"), {15, 16}),
+        (Case("rpyc", "local", DISTANCE, "list", "zip"), set()),
+    ):
+        results = measured()
+        del results.cells[case]
+        with pictures(Pictures(png=False)):
+            drawn = {
+                number: figures._draw(results, number, results.paper.figures[number], tmp_path)
+                for number in (14, 15, 16)
+            }
+        assert {number for number, drawing in drawn.items() if drawing is None} == missing
+
+
+def test_no_two_lines_of_a_system_look_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    results, painted = measured(), []
+    results.slopes = {
+        Case("rpyc", "remote", *how, nodelay=nodelay): Slope({2.0: 5.0, 4.0: 9.0})
+        for nodelay in (False, True)
+        for how in (
+            ("void",), ("string_1024",), (DISTANCE,), (DISTANCE, "tuple"), (DISTANCE, "list", "zip"),
+            (DISTANCE, "tuple", "zip"),
+        )
+    }  # fmt: skip
+    monkeypatch.setattr(figures.plotting, "draw", lambda *given, **_: painted.append(given[-1]))
+    figures.draw_slopes(results, Path())
+    figure = Figure(figsize=(7, 4))
+    painted[0](figure)
+    looks = {(line.get_color(), line.get_marker(), line.get_linestyle()) for line in figure.axes[0].lines}
+    assert len(looks) == len(results.slopes) == 12
+
+
+def test_the_page_says_what_instructions_and_exchanges_are(page: Page) -> None:
+    prose = {section.anchor: section.prose for section in page.sections}
+    assert "never executed" in prose["functions-local"]
+    assert "never executed" not in prose["functions-remote"]
+    assert all("of both sides" in prose[f"functions-{place}"] for place in ("local", "remote"))
 
 
 def test_rows_have_a_cell_for_each_column(page: Page) -> None:

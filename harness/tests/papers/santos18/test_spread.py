@@ -21,6 +21,7 @@ def test_of_512_different_times_490_stay_as_in_the_paper() -> None:
     # The standard deviation of 490 numbers in a row is sqrt((490^2 - 1) / 12 * 490 / 489).
     assert found.standard_error == pytest.approx(np.sqrt((490**2 - 1) / 12 * 490 / 489 / 490))
     assert found.quartiles == (128.75, 256.5, 384.25)
+    assert (found.box, found.trimmed_box) == (255.5, 244.5)
 
 
 def test_what_is_far_off_is_in_the_whole_mean_alone() -> None:

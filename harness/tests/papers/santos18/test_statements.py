@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -13,7 +14,7 @@ from sundial.papers.santos18.results import DISTANCE, FIRST_ELEVEN, Case, Cell, 
 from sundial.papers.santos18.spread import spread
 from sundial.papers.santos18.statements import STATEMENTS
 from sundial.reproduce.paper import read_paper
-from sundial.reproduce.verdicts import judge
+from sundial.reproduce.verdicts import Verdict, judge
 
 PAPER = read_paper(PATH, Santos18)
 GRPC = {
@@ -87,6 +88,7 @@ def test_nothing_is_decided_of_what_was_not_measured() -> None:
         ({"R1"}, lambda results: put(results, "rpyc", "local", "long", 1.53)),
         ({"R2"}, lambda results: put(results, "rpyc", "local", "void", 0.8)),
         ({"R3"}, lambda results: put(results, "rpyc", "remote", "long", 19.0, 0.5)),
+        ({"R3"}, lambda results: put(results, "rpyc", "remote", "person", 19.5, 0.5)),
         ({"X1"}, lambda results: put(results, "rpyc", "local", "person", 2.2)),
         ({"X2"}, lambda results: put(results, "grpc", "remote", "string_array", 17.5, 0.5)),
         ({"X3"}, lambda results: put(results, "grpc", "remote", "string_array", 16.0, 0.005)),
@@ -99,6 +101,47 @@ def test_one_change_breaks_one_statement(broken: set[str], change: Callable[[Res
     results = holding()
     change(results)
     assert {name for name, outcome in outcomes(results).items() if outcome != "met"} == broken
+
+
+def verdict(results: Results, name: str) -> Verdict:
+    return next(each for each in judge(STATEMENTS, results) if each.statement.id == name)
+
+
+def test_the_object_counts_and_the_reason_says_what_it_takes() -> None:
+    results = holding()
+    case = Case("rpyc", "remote", "person")
+    results.cells[case] = replace(cell(19.5, 0.5), exchanges=5.0)
+    found = verdict(results, "R3")
+    assert found.outcome == "not met"
+    assert found.reason == "person 19.50 ms, void 17.05 ms; without the object, of 5 exchanges, 1.002"
+
+
+def test_the_distance_without_numpy_is_shown_and_not_judged() -> None:
+    results = holding()
+    assert verdict(results, "D1").measured == "numpy 12.0 times, zip 12.0 times"
+    assert verdict(results, "D2").measured == "numpy 8.0 times, zip 8.0 times"
+    for container in ("list", "tuple"):
+        del results.cells[Case("rpyc", "local", DISTANCE, container, "zip")]  # type: ignore[arg-type]
+    assert [(verdict(results, each).outcome, verdict(results, each).measured) for each in ("D1", "D2")] == [
+        ("met", "numpy 12.0 times"), ("met", "numpy 8.0 times"),
+    ]  # fmt: skip
+    del results.cells[Case("rpyc", "local", DISTANCE, "tuple")]
+    found = verdict(results, "D2")
+    assert (found.outcome, found.reason) == (
+        "undecidable",
+        "distance (tuple, numpy) over rpyc was not measured locally",
+    )
+
+
+def test_spread_goes_by_the_times_that_the_paper_keeps() -> None:
+    results = holding()
+    # What is dropped is so much that all times together spread less than locally.
+    near, far = (results.cells[Case("grpc", place, "void")].spread for place in ("local", "remote"))
+    results.cells[Case("grpc", "remote", "void")] = replace(
+        results.cells[Case("grpc", "remote", "void")], spread=replace(far, quartiles=(8.0, 8.0, 8.0))
+    )
+    assert near.trimmed_box < far.trimmed_box
+    assert verdict(results, "X3").outcome == "met"
 
 
 def test_a_table_has_a_row_a_case() -> None:
