@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """grpc-client: calls functions one after another over one channel, each a batch."""
 
+import gc
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -84,6 +85,8 @@ class Caller:
             error = LATE  # within the library's own code it is a failure of another name
         if error is not None:
             self.failed += 1
+            # What an interrupted call has left over keeps its stream, and so a part of the connection's window.
+            gc.collect()
         elif answer != reply:
             error = WRONG
         return start, end, None if self.failed else self._stream, error

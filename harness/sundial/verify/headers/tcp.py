@@ -310,8 +310,8 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
     alone = pl.col("tcp_flags") == RST
     closed = pl.col("finished_at").is_not_null() | pl.col("reset_before") | pl.col("isn").is_null()
     next_seq = (pl.col("isn") + pl.col("sent_to")) % (1 << 32)
-    unfinished = pl.col("finished_at").is_null()
-    gives_up = ~alone & unfinished & (pl.col("tcp_seq") == next_seq) & pl.col("refused").is_not_null()
+    # Also behind its FIN: a program that shut the connection down has closed it without reading all (RFC 2525, 2.17).
+    gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & pl.col("refused").is_not_null()
     refuses = ~alone & (pl.col("tcp_seq") == 0) & pl.col("isn").is_null() & pl.col("refused").is_not_null()
     answers = alone & closed & pl.col("asked").is_not_null() & (pl.col("tcp_ack") == 0) & (pl.col("tcp_header") == 20)
     right = (answers | refuses | gives_up).fill_null(False)

@@ -184,6 +184,19 @@ class Server(Sender):
         ]
 
 
+def refusals(stream: int) -> list[Frame]:
+    """What a server in C++ may answer on a stream that its client has given up: that it could not read the request, or
+    that it has given it up, too. gRPC writes such headers, which are trailers as well, without the table."""
+    said = ((b"13", b"Unable to parse request"), (b"1", b"CANCELLED"))
+    blocks = (
+        Encoder().block(
+            [], plain=[(b":status", b"200"), _CONTENT_TYPE, (b"grpc-status", status), (b"grpc-message", text)]
+        )
+        for status, text in said
+    )
+    return [http2.headers(stream, block, last=True) for block in blocks]
+
+
 def octets(frames: Sequence[Frame]) -> int:
     """On the wire."""
     return sum(len(frame.octets) for frame in frames)

@@ -27,14 +27,15 @@ from sundial.workloads import dying, functions, reporting, switches
 from sundial.workloads.grpc.expect import LIBRARIES, PORT, call_octets
 from sundial.workloads.grpc.expect_languages import BY_CLIENT, BY_SERVER, PYTHON
 from sundial.workloads.grpc.verify_connection import Connection, Ends, Finding
-from sundial.workloads.grpc.verify_names import BROKEN, Service, Step, libraries, links, services, steps
+from sundial.workloads.grpc.verify_names import BROKEN, LATE, Service, Step, libraries, links, services, steps
 
 NAME = "grpc"
 UNPROVEN: tuple[str, ...] = (
     "grpc: between which frames of calls a connection's window updates are",
     "grpc: which of a call's frames a program writes at once; only that no segment is shorter than a frame needs",
     "grpc: when a server without work reports; only what it reports at last, and that it counts upwards",
-    "grpc: when PINGs that the scenario counts are sent, and window updates behind SETTINGS that change a window",
+    "grpc: when PINGs that the scenario counts are sent",
+    "grpc: sums of window updates behind SETTINGS that change a window, and from a call on that had its time",
     "grpc: when a channel whose connection broke tries again",
     f"grpc: {switches.UNPROVEN}",
     f"grpc: {reporting.UNPROVEN}",
@@ -209,7 +210,7 @@ class _Verification:
                 opening = 0 if place else again[False].get(-1, 0)
                 counted[key] = counted.get(key, 0) + again[False].get(place, 0) + opening
                 broke |= {key} if call.error == BROKEN else set()
-        handshakes = self._handshakes()
+        handshakes, late = self._handshakes(), self._late()
         answered = self._answered()
         for (client, batch), line in self.samples.batches.items():
             if line.get("app") not in BY_CLIENT or (client, batch) not in ports:
@@ -230,8 +231,30 @@ class _Verification:
             # Of a batch over several connections nobody knows how many of them its client saw.
             more = handshakes.get((client, min(own)), 0)
             least = 0 if gone else seen
+            if said is not None and (client, batch) in late:
+                continue
             if said is None or (len(own) == 1 and not least <= said <= seen + more):
                 yield None, f"{where} tcp_retransmits", f"{seen}, as captured", str(said), []
+
+        for batches in {tuple(each) for each in late.values()}:
+            said = sum(self.samples.batches[key].get("tcp_retransmits") or 0 for key in batches)
+            seen = sum(counted.get(key, 0) for key in batches)
+            least = 0 if broke.intersection(batches) else seen - counted.get(batches[-1], 0)
+            ends = {(client, port) for client, batch in batches for port in ports.get((client, batch), ())}
+            most = seen + sum(handshakes.get(end, 0) for end in ends)
+            if not least <= said <= most:
+                where = f"nodes/{batches[0][0]} batches {batches[0][1]} to {batches[-1][1]} tcp_retransmits"
+                yield None, where, f"{least} to {most} together, as captured", str(said), []
+
+    def _late(self) -> dict[tuple[str, int], list[tuple[str, int]]]:
+        """All batches of its step, for each batch of a step with a call that had its time: what that call left behind
+        is sent again when a later batch is under way, or none."""
+        found: dict[tuple[str, int], list[tuple[str, int]]] = {}
+        for step in self.steps:
+            if any(call.error == LATE for call in step.calls):
+                batches = list(dict.fromkeys((step.client, call.batch) for call in step.calls))
+                found |= dict.fromkeys(batches, batches)
+        return found
 
     def _answered(self) -> dict[tuple[str, int], int]:
         """Measured calls that succeeded, by machine and batch."""

@@ -14,7 +14,7 @@ from sundial.workloads import functions
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import PREFIX, Client, Library, Server, octets
 from sundial.workloads.grpc.expect_http2 import Flag, Frame, Type
-from sundial.workloads.grpc.expect_languages import Language
+from sundial.workloads.grpc.expect_languages import CPP, Language
 from sundial.workloads.grpc.verify_control import Direction, Message, check_control, check_windows
 from sundial.workloads.grpc.verify_credit import check_credit
 from sundial.workloads.grpc.verify_frames import Due, Reading, Wrong, read
@@ -65,7 +65,8 @@ class Connection:
         server = Server(ends.server, bdp_probe=ends.server_probes)
         ways = self.conversation.ways
         self.ways: Mapping[bool, Way] = ways
-        answers = begun(ways[True].data)
+        answers, refused = begun(ways[True].data)
+        refused -= {2 * place + 1 for place, call in enumerate(link.calls) if call.answered or ends.language is not CPP}
         due: dict[bool, list[Due]] = {False: [], True: []}
         openings = {False: client.opening(), True: server.opening()}
         self.first_increment = _joined(openings[False], ways[False].data)
@@ -79,11 +80,12 @@ class Connection:
             stream = 2 * place + 1
             due[False] += [Due(frame, place) for frame in client.call(stream, call.function)]
             # A call that failed may have been answered, or not.
-            if call.answered or stream in answers:
+            if call.answered or stream in answers - refused:
                 due[True] += [Due(frame, place) for frame in server.call(stream, call.function)]
         begins = {False: len(http2.PREFACE), True: 0}
         self.readings: dict[bool, Reading] = {
-            reply: read(ways[reply].data, begins[reply], due[reply]) for reply in (False, True)
+            reply: read(ways[reply].data, begins[reply], due[reply], refused if reply else ())
+            for reply in (False, True)
         }
         self.stretches = {reply: self._stretches(reply) for reply in (False, True)}
         self.directions = {
@@ -316,12 +318,13 @@ class Connection:
     def served(self) -> dict[str, tuple[int, int]]:
         """By function, how many calls the server executed, at least and at most."""
         found = dict.fromkeys(functions.NAMES, (0, 0))
+        replies = {message.stream for message in self.directions[True].messages}
         for place, call in enumerate(self.link.calls):
             request = self.stretches[False].get(place)
             whole = request is not None and request.whole and self.ways[False].arrived_ns(request.end) is not None
             if call.function in found:
                 least, most = found[call.function]
-                found[call.function] = least + (place in self.stretches[True]), most + whole
+                found[call.function] = least + (2 * place + 1 in replies), most + whole
         return found
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sundial.verify.sockets.conversations import Way
 from sundial.workloads.grpc import expect_http2 as http2
+from sundial.workloads.grpc.expect import refusals
 from sundial.workloads.grpc.expect_http2 import Flag, Frame, Type, Windows
 from sundial.workloads.grpc.verify_frames import Control, Reading, Wrong, name_of
 from sundial.workloads.grpc.verify_names import BROKEN, LATE, Link
@@ -51,6 +52,10 @@ def check_control(link: Link, here: Direction, there: Direction, *, counted: boo
     for each in here.reading.controls:
         if each.frame.type == Type.RST_STREAM:
             yield from _check_reset(link, each)
+        elif each.frame.type == Type.HEADERS:
+            if each.frame not in (known := refusals(each.frame.stream)):
+                expected = " or ".join(frame.payload.hex() for frame in known)
+                yield _wrong(each, expected, f"{each.frame}, {each.frame.payload.hex()}")
         elif each.frame.type == Type.WINDOW_UPDATE:
             yield from _check_update(each)
         elif each.frame.type == Type.GOAWAY and counted:

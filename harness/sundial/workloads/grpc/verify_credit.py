@@ -5,6 +5,10 @@ Each write brings the connection's credit to where all that was read is given ba
 beyond their first window is there, too. A stream is granted what its reader waits for: the prefix of a message, or what
 is left of one of which a part has been read. So the place of an update is free, and what all of them come to is not: of
 each update the sum so far follows from what had come.
+
+With BDP probes an end may change its windows: it announces that by SETTINGS, and what it gives back from there on has
+no sum that is known. Nor has it from a call on that had its time: when an end forgets what it had granted to a stream
+that was given up does not show.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from sundial.workloads.grpc.expect import PREFIX
 from sundial.workloads.grpc.expect_http2 import Flag, Type
 from sundial.workloads.grpc.verify_control import Direction, Message
 from sundial.workloads.grpc.verify_frames import Control, Span, Wrong, name_of
-from sundial.workloads.grpc.verify_names import Link
+from sundial.workloads.grpc.verify_names import LATE, Link
 
 _OPEN = 2
 """Streams of which an end may still keep account: the one that is answered, and the next."""
@@ -28,12 +32,16 @@ def check_credit(link: Link, here: Direction, there: Direction, joined: int = 0)
     """Findings about the window updates of `here`, which give back what `there` has sent. `joined`: octets by which the
     first of them opens the connection, too."""
     account = _Account(here, there, -joined)
+    last = next((place for place, call in enumerate(link.calls) if call.error == LATE), len(link.calls))
     spans = [span for span in here.reading.spans if span.call is not None]
     place, call = 0, -1
     for each in here.reading.controls:
         while place < len(spans) and spans[place].begin < each.begin:
             place, call = yield from _pass(account, link, spans, place, call)
         if each.frame.type == Type.SETTINGS and not each.frame.has(Flag.ACK):
+            return
+        # A server may not have answered the call before, nor the one that had its time.
+        if (-1 if each.call is None else each.call) + here.reply >= last:
             return
         if each.frame.type != Type.WINDOW_UPDATE:
             continue
@@ -46,6 +54,8 @@ def check_credit(link: Link, here: Direction, there: Direction, joined: int = 0)
         if wrong is not None:
             yield wrong
             return
+    if last < len(link.calls):
+        return
     while place < len(spans):
         place, call = yield from _pass(account, link, spans, place, call)
     yield from account.settle(call, link, len(here.way.data))

@@ -8,7 +8,7 @@ check (`verify_control`). One octet that differs is one finding: what follows is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -89,14 +89,14 @@ def name_of(frame: Frame) -> str:
     return Type(frame.type).name.lower() if frame.type in Type._value2member_map_ else f"type_{frame.type}"
 
 
-def read(octets: bytes, begin: int, due: Iterable[Due]) -> Reading:
-    """All frames from `begin`."""
-    return _Reader(octets, begin, deque(due)).read()
+def read(octets: bytes, begin: int, due: Iterable[Due], refused: Collection[int] = ()) -> Reading:
+    """All frames from `begin`. `refused`: streams whose headers are due at no particular place."""
+    return _Reader(octets, begin, deque(due), refused).read()
 
 
 class _Reader:
-    def __init__(self, octets: bytes, begin: int, due: deque[Due]) -> None:
-        self.octets, self.at, self.due = octets, begin, due
+    def __init__(self, octets: bytes, begin: int, due: deque[Due], refused: Collection[int]) -> None:
+        self.octets, self.at, self.due, self.refused = octets, begin, due, refused
         self.result = Reading()
         self.table = Table()
         """Of the headers that were due so far, in words."""
@@ -120,7 +120,8 @@ class _Reader:
                     self._broken()
                     break
                 continue
-            if frame.stream == 0 or frame.type == Type.RST_STREAM or self._further_update(frame):
+            refusal = frame.type == Type.HEADERS and frame.stream in self.refused
+            if refusal or frame.stream == 0 or frame.type == Type.RST_STREAM or self._further_update(frame):
                 self._control(frame)
             elif first is None:
                 if not self._late(frame):

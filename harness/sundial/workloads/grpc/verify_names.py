@@ -18,7 +18,7 @@ from sundial.verify.sockets.conversations import Conversation, End
 from sundial.workloads import dying
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import LIBRARIES, PORT, Library
-from sundial.workloads.grpc.expect_http2 import Flag, Type
+from sundial.workloads.grpc.expect_http2 import Flag, Frame, Type
 from sundial.workloads.grpc.expect_languages import BY_CLIENT, BY_SERVER, Language
 from sundial.workloads.grpc.model import PACKAGE
 from sundial.workloads.libraries import libraries_of
@@ -219,9 +219,13 @@ def opened(octets: bytes) -> list[int]:
     )
 
 
-def begun(octets: bytes) -> set[int]:
-    """Streams on which a server's octets answer."""
-    return {frame.stream for _, frame in http2.frames(octets) if frame.type == Type.HEADERS}
+def begun(octets: bytes) -> tuple[set[int], set[int]]:
+    """Streams on which a server's octets answer, and those of them whose first headers are all of the answer."""
+    first: dict[int, Frame] = {}
+    for _, frame in http2.frames(octets):
+        if frame.type == Type.HEADERS:
+            first.setdefault(frame.stream, frame)
+    return set(first), {stream for stream, frame in first.items() if frame.has(Flag.END_STREAM)}
 
 
 def answered(octets: bytes) -> set[int]:

@@ -69,7 +69,7 @@ class Rpyc(WorkloadBase):
     die: Dying | None = None
     """The server is killed, in the only connection of each client."""
     total_timeout: Millis = written("25 s")
-    """A call without a result fails after this."""
+    """A request without an answer fails after this, and its call; what comes behind on its connection is not judged."""
 
     @property
     def transports(self) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from sundial.workloads.rpyc.expect_brine import writes
 from sundial.workloads.rpyc.expect_sides import Called
 from sundial.workloads.rpyc.plan import CLIENT
 from sundial.workloads.rpyc.verify_names import (
+    LATE,
     Finding,
     Planned,
     Service,
@@ -48,7 +49,7 @@ UNPROVEN: tuple[str, ...] = (
     "rpyc: when the collector of garbage runs; only that what it gives back was held by nobody else",
     "rpyc: the traceback of an exception between its first and its last line; only that all of a side are alike",
     "rpyc: the compressed bytes of a long message; only what they inflate to",
-    "rpyc: what is sent on a connection behind its first difference",
+    "rpyc: what is sent on a connection behind its first difference, or from a call on that had its time",
     f"rpyc: {switches.UNPROVEN}",
     f"rpyc: {reporting.UNPROVEN}",
 )
@@ -163,18 +164,21 @@ class _Verification:
             self.rows.append((None, f"{NAME}.library", "one that is known", str(error), []))
             return
         replay.run()
-        self._explain(conversation, replay)
+        unjudged = plan.from_late()
+        replay.forget(unjudged)
+        self._explain(conversation, replay, whole=not unjudged)
         difference = replay.difference
         if difference is not None:
             rows = conversation.ways[difference.reply].rows(difference.begin, difference.end)
             way = "reply" if difference.reply else "request"
             field = f"{NAME}.{way}.{difference.field}"
             self.rows.append((difference.call, field, difference.expected, difference.seen, rows))
-        elif replay.client.closed:
+        elif replay.client.closed and not unjudged:
             for reply, what in left(replay):
                 side = "the client" if reply else "the server"
                 self.rows.append((None, f"{NAME}.references", f"all given back by {side}", what, []))
-        self._count(conversation, None if difference is not None else replay)
+        self._count(conversation, None if difference is not None or unjudged else replay)
+        self.rows += _check_late(plan)
         self.rows += _check_order(conversation, replay)
         mtus = self._mtus(conversation)
         self.rows += _check_segments(conversation, replay, mtus)
@@ -182,6 +186,8 @@ class _Verification:
         for planned_calls, batch in zip(plan.calls, replay.client.batches, strict=False):
             key = (NAME, planned_calls.function.name, planned_calls.function.size)
             for called in batch.calls:
+                if called.id in unjudged:
+                    continue
                 if called.answered >= 0 and key not in self.expected:
                     self.expected[key] = {
                         name: leg_json(
@@ -194,7 +200,7 @@ class _Verification:
                 if called.answered >= 0 or difference is None:
                     self.rows += _check_call(called, plan.rows[called.id])
                 self.observed.append(_observed(called, spans))
-        if difference is None:
+        if difference is None and not unjudged:
             self.rows += _check_batches(conversation, replay, plan)
             self.rows += self._check_switches(plan, replay)
 
@@ -238,12 +244,12 @@ class _Verification:
             for calls, batch in zip(replay.client.planned, replay.client.batches, strict=True):
                 self.answered[key][calls.function.name] += sum(each.answered >= 0 for each in batch.calls)
 
-    def _explain(self, conversation: Conversation, replay: Replay) -> None:
+    def _explain(self, conversation: Conversation, replay: Replay, *, whole: bool) -> None:
         for reply, track in replay.tracks.items():
             number = conversation.number
             self.explained += [Explained(number, reply, each.begin, each.end, each.call) for each in track.lines]
             end = len(conversation.ways[reply].data)
-            if replay.difference is not None and track.at < end:
+            if (replay.difference is not None or not whole) and track.at < end:
                 self.explained.append(Explained(number, reply, track.at, end, None, UNJUDGED))
 
 
@@ -275,6 +281,14 @@ def _check_segments(conversation: Conversation, replay: Replay, mtus: Mapping[bo
         least = -(-end // size)
         if not least <= seen <= most:
             yield None, f"{NAME}.{'reply' if reply else 'request'}.segments", f"{least} to {most}", str(seen), []
+
+
+def _check_late(plan: Planned) -> Iterator[Finding]:
+    """A call that had its time has lasted as long: each of its requests may."""
+    limit_ns = int(plan.options.get("total_timeout_ms") or 0) * 1_000_000
+    for number, row in plan.rows.items():
+        if row["error"] == LATE and row["end_ns"] - row["start_ns"] < limit_ns:
+            yield number, "sample.error", f"none before {limit_ns} ns have passed", LATE, []
 
 
 def _check_call(called: Called, row: Mapping[str, Any]) -> Iterator[Finding]:

@@ -23,6 +23,8 @@ from sundial.workloads.rpyc.expect_sides import Calls
 from sundial.workloads.rpyc.model import PACKAGE
 from sundial.workloads.rpyc.plan import SERVER
 
+LATE = "TimeoutError"
+"""Of a call that had its time."""
 Finding = tuple[int | None, str, str, str, list[int]]
 
 
@@ -52,6 +54,13 @@ class Planned:
     lines: list[Mapping[str, Any]] = field(default_factory=list)
     rows: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """What the client said of each call, by its id."""
+
+    def from_late(self) -> Set[int]:
+        """The first call that had its time, and all behind it. What it had asked for comes when others wait, and what
+        it held is given back by the way."""
+        ids = [number for calls in self.calls for number in calls.ids]
+        first = next((place for place, number in enumerate(ids) if self.rows[number]["error"] == LATE), len(ids))
+        return frozenset(ids[first:])
 
     @property
     def version(self) -> Version:

@@ -7,7 +7,7 @@ what comes behind it is not judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sundial.workloads.rpyc import expect
@@ -137,6 +137,16 @@ class Replay:
                 self._check_end()
         except Malformed as error:
             self._fail(self._at_fault, "frame", "a message", str(error))
+
+    def forget(self, calls: Collection[int]) -> None:
+        """What was found from the first message of one of these calls on, in each stream; nothing, where there is no
+        such message."""
+        for track in self.tracks.values():
+            place = next((place for place, line in enumerate(track.lines) if line.call in calls), None)
+            if place is not None:
+                track.at = track.lines[place].begin
+                del track.lines[place:]
+                self.difference = None
 
     def _advance(self) -> bool:
         """Whether any side could go on."""

@@ -81,6 +81,7 @@ class Dialogue:
     """Call whose reply is not said: the server has ended."""
     die_call: int | None = None
     """What the server's job says."""
+    limit_ms: int = 25_000
     retransmits: int | None = 0
     switches: int = CALLS
     """Of the first batch."""
@@ -160,12 +161,12 @@ class Dialogue:
             for call in range(CALLS):
                 start, end = times[first + call]
                 row = self.row[first + call]
-                begin, over = row.get("start", start), row.get("end", end)
+                begin, over = row.get("start", start) - row.get("back", 0), row.get("end", end)
                 bed.lines.append(json.dumps([call, begin, over, row["ok"], 0, row["xid"], row["error"]]))
 
     def _jobs(self, directory: Path) -> None:
         options = {
-            "server": SERVER, "port": PORT, "total_timeout_ms": 25_000, "functions": list(functions.NAMES),
+            "server": SERVER, "port": PORT, "total_timeout_ms": self.limit_ms, "functions": list(functions.NAMES),
             "calls": CALLS, "warmup": 0,
         }  # fmt: skip
         step = {"app": self.language.client, "options": options}

@@ -375,6 +375,73 @@ def test_streams_behind_a_call_that_failed_are_not_known(tmp_path: Path) -> None
     assert found == [("sample.xid", "15", "17")]
 
 
+def late(said: Dialogue, number: int) -> None:
+    """A call has its time over; its client gives the stream up and knows those of later calls no more."""
+    said.limit_ms = 1
+    said.row[number] |= {"ok": 0, "xid": None, "error": "DEADLINE_EXCEEDED", "back": 2_000_000}
+    for later in range(number + 1, len(NAMES)):
+        said.row[later]["xid"] = None
+    said.said["client"][number + 1].append(http2.rst_stream(2 * number + 1, 8))
+
+
+UNREAD = b"".join(
+    bytes((0, len(name))) + name + bytes((len(value),)) + value
+    for name, value in (
+        (b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-status", b"13"),
+        (b"grpc-message", b"Unable to parse request"),
+    )
+)  # fmt: skip
+"""What gRPC's C++ says of a stream that was given up before it read the request, as captured: literals without the
+table."""
+
+
+def unread(said: Dialogue, number: int, *answer: Frame, after: int = 0) -> None:
+    """A request that the server does not execute; what it answers comes behind so many later replies."""
+    late(said, number)
+    replies = said.said["server"]
+    replies[number + 1] = [each for each in replies[number + 1] if each.type == Type.WINDOW_UPDATE]
+    replies[number + 1 + after] += answer
+    # Of a reply that does not come nothing is given back.
+    remove(said.said["client"][number + 2], Type.WINDOW_UPDATE, connection=True)
+    said.counted["string_32"] -= 1
+
+
+REFUSAL = http2.headers(45, UNREAD, last=True)
+
+
+@pytest.mark.parametrize("after", [0, 2])
+def test_a_request_that_was_given_up_before_it_was_read(tmp_path: Path, after: int) -> None:
+    """A server in C++ answers with headers alone, at its leisure; each octet of them counts."""
+    said = Dialogue(language=CPP)
+    unread(said, 22, REFUSAL, http2.rst_stream(45, 0), after=after)
+    assert findings(settle(said.write(tmp_path / "right"))[0]) == []
+    wrong = Dialogue(language=CPP)
+    damaged = replace(REFUSAL, payload=REFUSAL.payload.replace(b"Unable", b"unable"))
+    unread(wrong, 22, damaged, http2.rst_stream(45, 2), after=after)
+    fields = [field for field, _, _ in findings(settle(wrong.write(tmp_path / "wrong"))[0])]
+    assert fields == ["grpc.reply.headers", "grpc.reply.rst_stream"]
+
+
+def test_a_server_in_python_says_nothing_of_it(tmp_path: Path) -> None:
+    said = Dialogue()
+    unread(said, 22)
+    assert findings(settle(said.write(tmp_path / "right"))[0]) == []
+    said = Dialogue()
+    unread(said, 22, REFUSAL)
+    assert findings(settle(said.write(tmp_path / "wrong"))[0])[0][0] == "grpc.reply.headers"
+
+
+def test_what_a_late_call_left_behind_is_sent_again_in_a_later_batch(tmp_path: Path) -> None:
+    said = Dialogue(language=CPP)
+    unread(said, 22, REFUSAL, http2.rst_stream(45, 0))
+    said.lose[("client", 22)] = (0,)
+    assert [field for field, _, _ in findings(settle(said.write(tmp_path / "none"))[0])] == [
+        "nodes/client batches 0 to 11 tcp_retransmits"
+    ]
+    said.retransmits = 1  # of the first batch, as the client says it
+    assert findings(settle(said.write(tmp_path / "right"))[0]) == []
+
+
 def test_a_client_that_no_longer_finds_its_connection(tmp_path: Path) -> None:
     said = killed(3)
     said.client_ports[0] = None

@@ -431,6 +431,37 @@ def test_a_killed_server_may_not_have_read_what_came(said: dict[str, int], calls
     assert [field.removeprefix(f"nodes/server port {PORT} counters ") for _, field, *_ in findings] == found
 
 
+def timed_out(spoken: Spoken, call: int) -> None:
+    spoken.options["total_timeout_ms"] = 1
+    row = spoken.rows[call]
+    row[1], row[3], row[6] = row[1] - 2_000_000, 0, "TimeoutError"
+
+
+def test_what_comes_from_a_call_on_that_had_its_time_is_not_judged(tmp_path: Path) -> None:
+    spoken = Spoken(tmp_path / "right")
+    timed_out(spoken, 9)
+    settled = spoken.settle()
+    assert fields(settled) == []
+    assert settled.observed["call"].to_list() == list(range(9))
+    assert "rpyc_unjudged" in set(settled.classes["class"])
+    assert settled.classes.height == spoken.frames.filter(pl.col("fate").is_null()).height
+    behind = Spoken(tmp_path / "behind")
+    timed_out(behind, 9)
+    cut_before_a_call(behind)
+    assert fields(behind.settle()) == []
+    before = Spoken(tmp_path / "before")
+    timed_out(before, 9)
+    changed_byte(before)
+    assert fields(before.settle()) == ["rpyc.reply.bytes"]
+
+
+def test_a_call_that_had_its_time_lasted_as_long(tmp_path: Path) -> None:
+    spoken = Spoken(tmp_path)
+    timed_out(spoken, 9)
+    spoken.options["total_timeout_ms"] = 3
+    assert fields(spoken.settle()) == ["sample.error"]
+
+
 def test_a_server_may_end_what_its_client_has_closed(tmp_path: Path) -> None:
     """Both end it at once, and the server's end may be the first."""
     spoken = Spoken(tmp_path)
