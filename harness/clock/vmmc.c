@@ -48,14 +48,29 @@ static void count(struct vmmc *v, unsigned at, int64_t by)
     memcpy(v->seen + at, &value, sizeof value);
 }
 
+static uint32_t low_mark(const struct vmmc_config *config)
+{
+    return config->fifo_bytes / 4;
+}
+
+static uint32_t high_mark(const struct vmmc_config *config)
+{
+    return 3 * low_mark(config);
+}
+
 const char *vmmc_check(const struct vmmc_config *config)
 {
     if (config->node < 1 || config->node > VMMC_NODES)
         return "a node's number is 1 to 64";
     if (config->combine_bytes < VMMC_COMBINE_LEAST || config->combine_bytes > VMMC_PAGE)
         return "8 to 4096 bytes are combined";
-    if (config->fifo_bytes < VMMC_PACKET_MOST)
-        return "the outgoing FIFO is smaller than a packet";
+    // What is combined leaves just before something else does. A piece of a transfer waits until
+    // both fit below the high mark; a store or a message, which do not, have what is above it.
+    const uint32_t combined = VMMC_HEADER + config->combine_bytes;
+    if (high_mark(config) < combined + VMMC_PACKET_MOST)
+        return "three quarters of the outgoing FIFO do not hold what is combined and a page";
+    if (low_mark(config) < combined + VMMC_HEADER + VMMC_MESSAGE_MOST)
+        return "a quarter of the outgoing FIFO does not hold what is combined and a message";
     if (!config->link_rate_bps || !config->dma_rate_bps || !config->combine_timeout_ns)
         return "a rate or the time of combining is 0";
     return NULL;
@@ -119,16 +134,6 @@ static void drain_fifo(struct vmmc *v, uint64_t now_ns)
     }
 }
 
-static uint32_t high_mark(const struct vmmc *v)
-{
-    return v->config->fifo_bytes / 4 * 3;
-}
-
-static uint32_t low_mark(const struct vmmc *v)
-{
-    return v->config->fifo_bytes / 4;
-}
-
 // When the FIFO, which holds more, is below that fill if nothing else enters it.
 static uint64_t below_from_ns(const struct vmmc *v, uint32_t limit)
 {
@@ -143,20 +148,10 @@ static uint64_t below_from_ns(const struct vmmc *v, uint32_t limit)
 // The kernel keeps those from running who would fill it, from three quarters until it is low.
 static void watch_fifo(struct vmmc *v)
 {
-    if (v->told_high || v->fifo_fill <= high_mark(v))
+    if (v->told_high || v->fifo_fill <= high_mark(v->config))
         return;
-    v->low_ns = below_from_ns(v, low_mark(v));
+    v->low_ns = below_from_ns(v, low_mark(v->config));
     tell_fill(v, true);
-}
-
-// More may have entered since `low_ns` was known.
-static void look_whether_low(struct vmmc *v, uint64_t now_ns)
-{
-    drain_fifo(v, now_ns);
-    if (v->fifo_fill < low_mark(v))
-        tell_fill(v, false);
-    else
-        v->low_ns = below_from_ns(v, low_mark(v));
 }
 
 // Whether the outgoing FIFO takes the packet, which is on the line as soon as that is free.
@@ -312,13 +307,13 @@ static uint64_t listed(const struct vmmc *v, uint64_t list, uint64_t at)
 }
 
 // Whether the engine pauses with the piece under way: it gives the last quarter of the FIFO to
-// those that cannot wait, and lets a high one become low. A piece that needs more goes alone.
+// those that cannot wait, and lets a high one become low.
 static bool pauses(struct vmmc *v, uint64_t now_ns)
 {
     uint32_t bytes = VMMC_HEADER + piece(&v->transfers[v->first_transfer]);
     if (v->open.length) // leaves before it
         bytes += VMMC_HEADER + v->open.length;
-    uint32_t limit = bytes > high_mark(v) ? 1 : high_mark(v) - bytes + 1;
+    uint32_t limit = high_mark(v->config) - bytes + 1; // vmmc_check: not below 1
     drain_fifo(v, now_ns);
     if (!v->told_high && v->fifo_fill < limit)
         return false;
@@ -400,6 +395,66 @@ static void store_to_import(struct vmmc *v, uint64_t now_ns, uint64_t offset, ui
         memcpy(v->seen + offset, &value, size);
 }
 
+// ---- Refusals ---------------------------------------------------------------------------------
+
+static void send_refusal(struct vmmc *v, uint64_t now_ns, struct vmmc_packet nack)
+{
+    nack.kind = VMMC_IS_NACK;
+    nack.flags = nack.reason = 0;
+    nack.length = 0;
+    leave(v, now_ns, VMMC_GAP);
+    send_packet(v, now_ns, nack);
+}
+
+// A packet for no export of this node. The answer has its own generation and place: the sender
+// knows by them which import is over. Packets may come faster than answers leave; while the FIFO is
+// high the last one of each import waits, for a sender that stores no more must learn it, too.
+static void refuse(struct vmmc *v, uint64_t now_ns, const struct vmmc_packet *header)
+{
+    count(v, VMMC_REFUSED_AT, 1);
+    if (!v->told_high) {
+        struct vmmc_packet nack = *header;
+        nack.to = header->from;
+        send_refusal(v, now_ns, nack);
+        return;
+    }
+    if (header->export_id >= VMMC_EXPORTS) // of no import
+        return;
+    struct vmmc_held *held = &v->held[header->from][header->export_id];
+    v->held_count += !held->waits;
+    *held = (struct vmmc_held){true, header->generation, header->offset, header->count};
+}
+
+static void send_held(struct vmmc *v, uint64_t now_ns)
+{
+    for (unsigned node = 1; node <= VMMC_NODES && v->held_count; node++)
+        for (unsigned id = 0; id < VMMC_EXPORTS && !v->told_high; id++) {
+            struct vmmc_held *held = &v->held[node][id];
+            if (!held->waits)
+                continue;
+            held->waits = false;
+            v->held_count--;
+            send_refusal(v, now_ns,
+                         (struct vmmc_packet){.to = (uint16_t)node,
+                                              .export_id = id,
+                                              .generation = held->generation,
+                                              .offset = held->offset,
+                                              .count = held->count});
+        }
+}
+
+// More may have entered since `low_ns` was known.
+static void look_whether_low(struct vmmc *v, uint64_t now_ns)
+{
+    drain_fifo(v, now_ns);
+    if (v->fifo_fill >= low_mark(v->config)) {
+        v->low_ns = below_from_ns(v, low_mark(v->config));
+        return;
+    }
+    tell_fill(v, false);
+    send_held(v, now_ns);
+}
+
 // ---- Events -----------------------------------------------------------------------------------
 
 void vmmc_store(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t value, unsigned size)
@@ -442,19 +497,6 @@ void vmmc_timeout(struct vmmc *v, uint64_t now_ns)
             send_piece(v, now_ns);
 }
 
-// A packet for no export of this node. The answer has its own generation and place: the sender
-// knows by them which import is over.
-static void refuse(struct vmmc *v, uint64_t now_ns, const struct vmmc_packet *header)
-{
-    struct vmmc_packet nack = *header;
-    nack.kind = VMMC_IS_NACK;
-    nack.flags = nack.reason = 0;
-    nack.to = header->from;
-    nack.length = 0;
-    leave(v, now_ns, VMMC_GAP);
-    send_packet(v, now_ns, nack);
-}
-
 static void receive_data(struct vmmc *v, uint64_t now_ns, const struct vmmc_packet *header,
                          const uint8_t *data, bool whole)
 {
@@ -465,7 +507,6 @@ static void receive_data(struct vmmc *v, uint64_t now_ns, const struct vmmc_pack
     bool fits = whole && header->offset % VMMC_PAGE + (uint64_t)header->length <= VMMC_PAGE;
     if (!export.generation || header->generation != export.generation || !fits ||
         header->offset / VMMC_PAGE >= export.pages) {
-        count(v, VMMC_REFUSED_AT, 1);
         refuse(v, now_ns, header);
         return;
     }

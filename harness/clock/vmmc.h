@@ -139,6 +139,12 @@ struct vmmc_transfer {
     uint64_t ready_ns;
 };
 
+// A NACK that waits until the outgoing FIFO is low.
+struct vmmc_held {
+    bool waits;
+    uint32_t generation, offset, count; // of the packet that was refused
+};
+
 struct vmmc {
     const struct vmmc_config *config;
     const struct vmmc_world *world;
@@ -163,7 +169,9 @@ struct vmmc {
     uint64_t line_free_ps;
     bool told_high;  // that the FIFO is above three quarters, and not yet that it is low
     uint64_t low_ns; // it is not below a quarter before; only while told_high
-    bool overflow;   // the outgoing FIFO could not hold a packet: the run is at its end
+    struct vmmc_held held[VMMC_NODES + 1][VMMC_EXPORTS]; // by sender and export
+    uint32_t held_count;
+    bool overflow; // the outgoing FIFO could not hold a packet: the run is at its end
 };
 
 // NULL, or what is wrong.

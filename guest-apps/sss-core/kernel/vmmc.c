@@ -16,6 +16,32 @@
 #include "vmmc_export.h"
 #include "vmmc_import.h"
 
+/* Ends that could not be told come before what their tasks, or others, ask for. Not inlined: it is
+ * rare, and each frame's way is shorter without. */
+static __attribute__((noinline)) void line_fills(bool full)
+{
+    vmmc_bindings_stop(full);
+    if (full)
+        return;
+    vmmc_exports_tell();
+    vmmc_imports_settle();
+}
+
+/* That it is low again may never be told: among 10,000 frames that wait for buffers it is lost. */
+static void look_at_line(void)
+{
+    if (vmmc_bindings_stopped() && !vmmc_line_full())
+        line_fills(false);
+}
+
+static bool page_fault(uint64_t address)
+{
+    bool waits = vmmc_bindings_fault(address);
+
+    look_at_line();
+    return waits;
+}
+
 static void task_ended(struct task *task)
 {
     vmmc_exports_of_ended(task);
@@ -36,7 +62,7 @@ void vmmc_begin(void)
     if (!vmmc_device_begin())
         return;
     task_on_end(task_ended);
-    trap_on_page_fault(vmmc_bindings_fault);
+    trap_on_page_fault(page_fault);
 }
 
 void vmmc_restart(void)
@@ -48,16 +74,6 @@ void vmmc_restart(void)
 }
 
 /* ---- what the adapter tells ---- */
-
-/* Ends that could not be told come before what their tasks, or others, ask for. */
-static void line_fills(bool full)
-{
-    vmmc_bindings_stop(full);
-    if (full)
-        return;
-    vmmc_exports_tell();
-    vmmc_imports_settle();
-}
 
 static const char HEAD[] = "\x02\x53\x48\x52\x00\x00\x88\xb5sundial-vmmc";
 enum { PACKET_AT = NET_MAC + sizeof(HEAD) - 1, DATA_AT = PACKET_AT + sizeof(struct vmmc_packet) };
@@ -77,18 +93,15 @@ static void message_came(const struct vmmc_packet *packet, const uint8_t *data)
         vmmc_import_gone(packet->from, message.export_id, message.generation);
 }
 
-bool vmmc_received(const uint8_t *frame, size_t length)
+static void packet_came(const uint8_t *frame, size_t length)
 {
     struct vmmc_packet packet;
 
-    if (!vmmc_device_works() || length < DATA_AT ||
-        memcmp(frame + NET_MAC, HEAD, sizeof(HEAD) - 1) != 0)
-        return false;
     memcpy(&packet, frame + PACKET_AT, sizeof(packet));
     if (packet.kind == PACKET_FIFO)
         line_fills((packet.flags & PACKET_FULL) != 0);
     else if (packet.from < 1 || packet.from > SSS_NODES)
-        return true;
+        return;
     else if (packet.kind == PACKET_NACK)
         vmmc_import_gone(packet.from, packet.export_id, packet.generation);
     else if (packet.kind == PACKET_CONTROL && packet.length == sizeof(struct vmmc_message) &&
@@ -96,6 +109,15 @@ bool vmmc_received(const uint8_t *frame, size_t length)
         message_came(&packet, frame + DATA_AT);
     else if (packet.kind != PACKET_CONTROL && (packet.flags & PACKET_NOTIFY) != 0)
         vmmc_export_notified(packet.export_id, packet.generation);
+}
+
+bool vmmc_received(const uint8_t *frame, size_t length)
+{
+    if (!vmmc_device_works() || length < DATA_AT ||
+        memcmp(frame + NET_MAC, HEAD, sizeof(HEAD) - 1) != 0)
+        return false;
+    packet_came(frame, length);
+    look_at_line();
     return true;
 }
 
@@ -103,6 +125,7 @@ bool vmmc_received(const uint8_t *frame, size_t length)
 
 static long import(const uint64_t arguments[6])
 {
+    look_at_line();
     return vmmc_bindings_wait(import) ? TASK_AGAIN : vmmc_import_open(arguments);
 }
 

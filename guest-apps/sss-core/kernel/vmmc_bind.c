@@ -126,6 +126,11 @@ void vmmc_bindings_stop(bool stop)
         thread_wake_all(&storing);
 }
 
+bool vmmc_bindings_stopped(void)
+{
+    return stopped;
+}
+
 bool vmmc_bindings_wait(call_function again)
 {
     /* The adapter may know already that it fills, or that it no longer does. */

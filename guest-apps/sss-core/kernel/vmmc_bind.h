@@ -23,6 +23,7 @@ void vmmc_bindings_free(unsigned import);
 
 /* The outgoing FIFO is filling: stores to bound memory wait until it is nearly empty. */
 void vmmc_bindings_stop(bool stop);
+bool vmmc_bindings_stopped(void);
 /* A call that sends a message waits as stores do -> whether the current thread
  * sleeps now; then `again` is called. */
 bool vmmc_bindings_wait(call_function again);

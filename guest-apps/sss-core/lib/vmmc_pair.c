@@ -151,6 +151,20 @@ static int failed(struct vmmc_pair *pair, int error)
     return error;
 }
 
+/* Not inlined: without it a start is a few instructions. */
+__attribute__((noinline, cold)) void vmmc_pair_send_again(const struct vmmc_pair *pair,
+                                                          unsigned slot, uint32_t from, uint32_t to,
+                                                          uint32_t length, bool notify)
+{
+    uint64_t errors;
+
+    do {
+        sss_yield();
+        errors = vmmc_errors(pair->du);
+        vmmc_send(pair->du, slot, from, to, length, notify);
+    } while (vmmc_errors(pair->du) != errors && !vmmc_pair_ended(pair));
+}
+
 /* ---- the server ---- */
 
 int vmmc_pair_offer(struct vmmc_pair *pair, const struct vmmc_pair_setup *setup)

@@ -61,13 +61,12 @@ static uint8_t *source(struct vrpc_line *line)
 static void deliberate(struct vrpc_line *line, uint32_t at, uint32_t bytes)
 {
     struct pair_line *own = of(line);
-    volatile uint64_t *du = own->pair.du;
 
     for (uint32_t sent = 0, part; sent < bytes; sent += part) {
         part = bytes - sent < VMMC_TRANSFER ? bytes - sent : VMMC_TRANSFER;
-        vmmc_send(du, (unsigned)own->slot, sent, at + sent, part, false);
+        vmmc_pair_send(&own->pair, (unsigned)own->slot, sent, at + sent, part, false);
     }
-    while (vmmc_pending(du) != 0)
+    while (vmmc_pending(own->pair.du) != 0)
         ;
 }
 

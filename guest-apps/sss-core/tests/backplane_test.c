@@ -2,323 +2,15 @@
 /*
  * Kernels of other nodes may say what they like: nothing comes of it that was not asked for,
  * nothing is let in without its key, and nothing is lost when all has ended. The adapter, memory
- * and tasks are this file's.
+ * and tasks are those of backplane_world.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory.h"
-#include "runqueue.h"
-#include "space.h"
-#include "sss/vmmc.h"
-#include "task.h"
-#include "user.h"
-#include "vmmc.h"
-#include "vmmc_device.h"
-#include "wait.h"
+#include "backplane_world.h"
 
-#define CHECK(what)                                                                                \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what);                             \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-enum { NODE = 1, OTHER = 2, KEY = 4711, EXPORTS = 6, IMPORTS = 6, FRAME = 58 + 64 };
-
-/* ---- the kernel around it ---- */
-struct runqueue runqueue;
-bool schedule_needed;
-static struct task task;
-static struct thread thread;
-static void (*ended)(struct task *task);
-static long pages_in_use, pinned, table_writes;
-static struct {
-    uint32_t notified, imported, wanted, gone;
-} words;
-static struct vmmc_message sent;
-static unsigned sent_count;
-static uint64_t pending; /* of every import */
-enum { TIMERS = 4 };     /* of one that is asked for, and of those that are closing */
-static struct timer *timers[TIMERS];
-static uint64_t word_changes;
-static unsigned line_takes = UINT32_MAX; /* messages until it is full */
-
-void *page_alloc_user(void)
-{
-    pages_in_use++;
-    return calloc(1, PAGE);
-}
-
-void page_free(void *page)
-{
-    if ((uint64_t)page - DIRECT_MAP == 0x5000) { /* direct() of what space_pin_page gave */
-        pinned--;
-        return;
-    }
-    pages_in_use--;
-    free(page);
-}
-
-void *pages_alloc(size_t count)
-{
-    return calloc(count, PAGE);
-}
-
-void panic(const char *format, ...);
-void panic(const char *format, ...)
-{
-    puts(format);
-    abort();
-}
-
-void *space_pin_page(struct task *of, uint64_t address, bool write)
-{
-    (void)of;
-    (void)address;
-    (void)write;
-    pinned++;
-    return (void *)(DIRECT_MAP + 0x5000);
-}
-
-bool space_range_valid(uint64_t address, uint64_t bytes)
-{
-    return address % PAGE == 0 && bytes != 0;
-}
-
-uint64_t space_next_address(struct task *of, uint64_t bytes)
-{
-    of->heap_next += bytes;
-    return of->heap_next;
-}
-
-int space_map_device(struct task *of, uint64_t address, uint64_t page)
-{
-    (void)of;
-    (void)address;
-    (void)page;
-    return 0;
-}
-
-void space_unmap_device(struct task *of, uint64_t address)
-{
-    (void)of;
-    (void)address;
-}
-
-uint64_t space_device_page(struct task *of, uint64_t address)
-{
-    (void)of;
-    (void)address;
-    return 0;
-}
-
-void space_device_writable(struct task *of, uint64_t address, bool writable)
-{
-    (void)of;
-    (void)address;
-    (void)writable;
-}
-
-bool user_read(void *to, uint64_t from, size_t length)
-{
-    memcpy(to, (const void *)from, length);
-    return true;
-}
-
-bool user_write(uint64_t to, const void *from, size_t length)
-{
-    memcpy((void *)to, from, length);
-    return true;
-}
-
-void *task_page(struct task *of, uint64_t address, bool write, int *why)
-{
-    (void)of;
-    (void)write;
-    (void)why;
-    return (void *)address;
-}
-
-void task_memory_changed(struct task *of)
-{
-    CHECK(of == &task);
-    word_changes++;
-}
-
-void thread_sleep(struct wait_queue *queue, call_function again)
-{
-    queue->first = &thread;
-    thread.context->again = again;
-    thread.state = THREAD_ASLEEP;
-}
-
-void thread_wake_all(struct wait_queue *queue)
-{
-    if (queue->first != NULL)
-        thread.state = THREAD_RUNNABLE;
-    queue->first = NULL;
-}
-
-uint64_t now_ns(void)
-{
-    return 0;
-}
-
-void timer_cancel(struct timer *timer)
-{
-    timer->armed = false;
-    for (unsigned i = 0; i < TIMERS; i++)
-        if (timers[i] == timer)
-            timers[i] = NULL;
-}
-
-void timer_set(struct timer *timer, uint64_t due_ns)
-{
-    unsigned place = 0;
-
-    (void)due_ns;
-    timer_cancel(timer);
-    while (timers[place] != NULL)
-        CHECK(++place < TIMERS);
-    timers[place] = timer;
-    timer->armed = true;
-}
-
-static void let_time_pass(void)
-{
-    for (unsigned i = 0; i < TIMERS; i++) {
-        struct timer *timer = timers[i];
-
-        if (timer == NULL)
-            continue;
-        timer_cancel(timer);
-        timer->expired(timer);
-    }
-}
-
-void task_on_end(void (*hook)(struct task *of))
-{
-    ended = hook;
-}
-
-void trap_on_page_fault(bool (*hook)(uint64_t address))
-{
-    (void)hook;
-}
-
-/* ---- the adapter ---- */
-bool vmmc_device_find(void)
-{
-    return true;
-}
-
-bool vmmc_device_begin(void)
-{
-    return true;
-}
-
-bool vmmc_device_works(void)
-{
-    return true;
-}
-
-uint16_t vmmc_device_node(void)
-{
-    return NODE;
-}
-
-uint64_t vmmc_automatic_page(unsigned page)
-{
-    return page * PAGE;
-}
-
-int vmmc_automatic_number(uint64_t physical_page)
-{
-    (void)physical_page;
-    return -1;
-}
-
-uint64_t vmmc_deliberate_page(unsigned import)
-{
-    return import * PAGE;
-}
-
-void vmmc_clear_page(unsigned page)
-{
-    (void)page;
-}
-
-void vmmc_show_export(unsigned id, uint32_t generation, uint32_t pages, const uint64_t *list)
-{
-    CHECK(id < VMMC_EXPORTS && generation != 0 && pages != 0 && list != NULL);
-    table_writes++;
-}
-
-void vmmc_hide_export(unsigned id)
-{
-    CHECK(id < VMMC_EXPORTS);
-    table_writes++;
-}
-
-void vmmc_show_binding(unsigned page, const struct vmmc_target *to, unsigned flags, uint32_t first)
-{
-    CHECK(page < VMMC_BOUND_PAGES && to->node != 0 && flags <= 6 && first < VMMC_EXPORT_PAGES);
-    table_writes++;
-}
-
-void vmmc_hide_binding(unsigned page)
-{
-    CHECK(page < VMMC_BOUND_PAGES);
-    table_writes++;
-}
-
-void vmmc_show_import(unsigned import, const struct vmmc_target *to, uint32_t pages)
-{
-    CHECK(import < VMMC_EXPORTS && to->generation != 0 && pages != 0 && pages <= VMMC_EXPORT_PAGES);
-    table_writes++;
-}
-
-void vmmc_hide_import(unsigned import)
-{
-    CHECK(import < VMMC_EXPORTS);
-    table_writes++;
-}
-
-void vmmc_show_source(unsigned import, unsigned slot, const uint64_t *list, uint32_t pages)
-{
-    CHECK(import < VMMC_EXPORTS && slot < VMMC_SOURCES && list != NULL && pages != 0);
-}
-
-void vmmc_hide_source(unsigned import, unsigned slot)
-{
-    CHECK(import < VMMC_EXPORTS && slot < VMMC_SOURCES);
-}
-
-uint64_t vmmc_transfers_pending(unsigned import)
-{
-    (void)import;
-    return pending;
-}
-
-void vmmc_flush(void)
-{
-}
-
-bool vmmc_line_full(void)
-{
-    return line_takes == 0;
-}
-
-void vmmc_send_message(uint16_t to, const struct vmmc_message *message)
-{
-    CHECK(to >= 1 && to <= SSS_NODES && line_takes != 0);
-    line_takes -= line_takes != UINT32_MAX;
-    sent = *message;
-    sent_count++;
-}
+enum { OTHER = 2, KEY = 4711, EXPORTS = 6, IMPORTS = 6, FRAME = 58 + 64 };
 
 /* ---- what the other node says ---- */
 static bool deliver(const struct vmmc_packet *packet, const struct vmmc_message *message,
@@ -560,6 +252,49 @@ static void full_line(void)
     ended(&task);
 }
 
+/* ---- a line that takes more again, of which nobody tells ---- */
+static void lost_frames(void)
+{
+    const struct vmmc_packet other = {.version = 1, .kind = PACKET_NACK, .from = OTHER, .to = NODE};
+    uint64_t arguments[6] = {(uint64_t)&asking};
+    unsigned told = sent_count;
+
+    /* Who sleeps learns of it with whatever is told next. */
+    line_takes = 0;
+    say_fill(true);
+    CHECK(vmmc_call(SSS_VMMC_IMPORT, arguments) == TASK_AGAIN && thread.state == THREAD_ASLEEP);
+    deliver(&other, NULL, FRAME);
+    CHECK(thread.state == THREAD_ASLEEP);
+    line_takes = UINT32_MAX;
+    deliver(&other, NULL, FRAME);
+    CHECK(result_of_asking() == TASK_AGAIN && sent_count == told + 1);
+    ended(&task);
+    /* A call looks itself; ends that were to be told come first. */
+    thread.state = THREAD_RUNNING;
+    CHECK(import(0, 10) == 0);
+    told = sent_count;
+    line_takes = 0;
+    say_fill(true);
+    CHECK(vmmc_call(SSS_VMMC_UNIMPORT, (const uint64_t[6]){0}) == 0 && sent_count == told);
+    line_takes = UINT32_MAX;
+    ask();
+    CHECK(sent_count == told + 2);
+    ended(&task);
+    /* So does a store, which is made again at once; a page that is not bound is no matter. */
+    line_takes = 0;
+    say_fill(true);
+    CHECK(!fault(0x10000));
+    bound_page = 0;
+    thread.state = THREAD_RUNNING;
+    CHECK(fault(0x10000) && thread.state == THREAD_ASLEEP);
+    thread_wake_all(&(struct wait_queue){&thread});
+    line_takes = UINT32_MAX;
+    CHECK(fault(0x10000) && thread.state == THREAD_RUNNABLE);
+    CHECK(!fault(0x10000));
+    bound_page = -1;
+    thread.state = THREAD_RUNNING;
+}
+
 /* ---- sense: small numbers, so that much of it fits; who has a single export is known ---- */
 static unsigned holders[VMMC_EXPORTS], granted;
 static struct vmmc_message last_granted;
@@ -671,6 +406,8 @@ int main(int argc, char **argv)
     nothing_is_left();
     thread.state = THREAD_RUNNING;
     full_line();
+    nothing_is_left();
+    lost_frames();
     nothing_is_left();
     sense(count);
     nothing_is_left();

@@ -297,6 +297,41 @@ static void test_deliberate_updates(void)
     EXPECT(is_left_nothing());
 }
 
+/* Other tasks have all transfers of the node: what is sent waits for a place, or for the end. */
+static void test_deliberate_updates_that_find_no_place(void)
+{
+    static _Alignas(VMMC_PAGE) uint8_t source[VMMC_PAGE];
+    struct client client = {.setup = usual(), .stays = true};
+    struct vmmc_pair_setup setup = usual();
+    struct vmmc_pair pair;
+    int slot;
+
+    memset(source, 0x5a, sizeof(source));
+    vmmc_pair_offer(&pair, &setup);
+    start_client(&client);
+    EXPECT(accept_until(&pair) == 1);
+    while (!client.connected)
+        sss_yield();
+    slot = vmmc_source(pair.handle, source, 1);
+    for (unsigned refused = 0; refused < 4; refused++) {
+        uint64_t errors = vmmc_errors(pair.du);
+        unsigned notified = client.pair.notified;
+
+        vmmc_rig_busy(refused);
+        vmmc_pair_send(&pair, (unsigned)slot, 0, DATA + refused * 8, 8, true);
+        EXPECT(vmmc_errors(pair.du) == errors + refused);
+        EXPECT(client.pair.in[DATA + refused * 8 + 7] == 0x5a);
+        EXPECT(client.pair.in[DATA + refused * 8 + 8] == 0);
+        EXPECT(client.pair.notified == notified + 1);
+    }
+    end_client(&client);
+    vmmc_rig_busy(1000);
+    vmmc_pair_send(&pair, (unsigned)slot, 0, DATA, 8, true);
+    vmmc_rig_busy(0);
+    vmmc_pair_close(&pair);
+    EXPECT(is_left_nothing());
+}
+
 int main(void)
 {
     static const struct test tests[] = {
@@ -310,6 +345,7 @@ int main(void)
         {"a_client_of_ill_will", test_a_client_of_ill_will},
         {"notifications", test_notifications},
         {"deliberate_updates", test_deliberate_updates},
+        {"deliberate_updates_that_find_no_place", test_deliberate_updates_that_find_no_place},
     };
 
     vmmc_rig_start(NODES);

@@ -113,6 +113,23 @@ static uint8_t *page_of(uint8_t *at)
     return at - (uintptr_t)at % VMMC_PAGE;
 }
 
+static unsigned busy; /* transfers that find no place */
+
+void vmmc_rig_busy(unsigned transfers)
+{
+    __atomic_store_n(&busy, transfers, __ATOMIC_RELEASE);
+}
+
+static bool finds_no_place(void)
+{
+    unsigned left = __atomic_load_n(&busy, __ATOMIC_ACQUIRE);
+
+    while (left != 0 && !__atomic_compare_exchange_n(&busy, &left, left - 1, false,
+                                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        ;
+    return left != 0;
+}
+
 static void transfer(struct imported *import, unsigned word)
 {
     uint64_t said = import->du[word];
@@ -122,7 +139,8 @@ static void transfer(struct imported *import, unsigned word)
 
     length = length ? length : VMMC_TRANSFER;
     import->du[word] = 0;
-    if (!export || slot >= import->source_count || from + length > import->sources[slot].bytes ||
+    if (finds_no_place() || !export || slot >= import->source_count ||
+        from + length > import->sources[slot].bytes ||
         to + length > export->setup.pages * VMMC_PAGE) {
         import->du[VMMC_DU_ERRORS]++;
         return;

@@ -24,6 +24,8 @@ void vmmc_rig_end(void);
 /* As when the calling thread's node crashes, and starts again: nobody is told, and stores to what
  * it has exported are refused. */
 void vmmc_rig_crash(void);
+/* The next so many deliberate updates find no place, as where other tasks have them all. */
+void vmmc_rig_busy(unsigned transfers);
 /* From now on the node's tasks export no more than they do; or they may again. */
 void vmmc_rig_full(uint16_t node, bool full);
 /* How many exports and imports there are, of all nodes. */

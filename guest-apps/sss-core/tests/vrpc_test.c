@@ -107,6 +107,18 @@ static void test_sizes(bool over_mbcf)
 }
 BOTH(test_sizes)
 
+/* Other tasks of both nodes have all transfers: calls and replies are sent when one is over. */
+static void test_long_messages_that_find_no_place(void)
+{
+    CLIENT *client = new_client(false);
+
+    for (uint32_t i = 1; i <= 20; i++) {
+        vmmc_rig_busy(i);
+        EXPECT_OF(rig_echo(client, i, 3000 * i) == RPC_SUCCESS, "%u refused", i);
+    }
+    rig_end_client(client);
+}
+
 /* Sizes that do not divide the ring: its end comes at every place. */
 static void test_many_turns_of_the_ring(bool over_mbcf)
 {
@@ -396,6 +408,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         {"sizes over VMMC", test_sizes_over_vmmc},
         {"sizes over MBCF", test_sizes_over_mbcf},
+        {"long messages that find no place", test_long_messages_that_find_no_place},
         {"many turns of the ring over VMMC", test_many_turns_of_the_ring_over_vmmc},
         {"many turns of the ring over MBCF", test_many_turns_of_the_ring_over_mbcf},
         {"calls under way over VMMC", test_calls_under_way_over_vmmc},

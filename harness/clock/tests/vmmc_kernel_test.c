@@ -226,17 +226,6 @@ static void test_the_engine_pauses_while_the_fifo_has_no_room_for_its_packet(voi
     vmmc_timeout(&v, 14554800);
     CHECK(sent_count == 58 && v.fifo_fill == 4128 && sent[57].header.flags == VMMC_LAST);
     CHECK(vmmc_next_ns(&v) == UINT64_MAX && told_count == 2);
-    // One that is larger than three quarters goes alone.
-    free(v.leaving);
-    fast.fifo_bytes = 4128;
-    begin(&v, &fast);
-    import(&v, 0);
-    store(&v, 0, VMMC_DU, transfer(0, 0, 0, 2 * VMMC_PAGE), 8);
-    vmmc_timeout(&v, 4098800);
-    vmmc_timeout(&v, 8194800);
-    CHECK(sent_count == 1 && vmmc_next_ns(&v) == 8226800);
-    vmmc_timeout(&v, 8226800);
-    CHECK(sent_count == 2 && v.fifo_fill == 4128 && !v.overflow);
     free(v.leaving);
 }
 

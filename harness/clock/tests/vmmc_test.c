@@ -30,13 +30,27 @@ static void test_options(void)
         "vmmc=2:1024:0:2800:1600000000:184000000:32768",
         "vmmc=2:1024:1000:2800:0:184000000:32768",
         "vmmc=2:1024:1000:2800:1600000000:0:32768",
-        "vmmc=2:1024:1000:2800:1600000000:184000000:4127",
+        // Three quarters hold 32 + 4,096 and 32 + what is combined, one that and 32 + 256.
+        "vmmc=2:8:1000:2800:1600000000:184000000:5559",
+        "vmmc=2:1024:1000:2800:1600000000:184000000:6911",
+        "vmmc=2:4096:1000:2800:1600000000:184000000:17663",
         "vmmc=2:1024:1000:2800:1600000000:184000000:x",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *copy = strdup(bad[i]);
         arguments[3] = copy;
         CHECK(options_parse(&o, 4, arguments) != NULL);
+        free(copy);
+    }
+    const char *const least[] = {
+        "vmmc=2:8:1000:2800:1600000000:184000000:5560",
+        "vmmc=2:1024:1000:2800:1600000000:184000000:6912",
+        "vmmc=2:4096:1000:2800:1600000000:184000000:17664",
+    };
+    for (size_t i = 0; i < sizeof least / sizeof *least; i++) {
+        char *copy = strdup(least[i]);
+        arguments[3] = copy;
+        CHECK(options_parse(&o, 4, arguments) == NULL);
         free(copy);
     }
     char boot[] = "vmmc=2:1024:1000:2800:1600000000:184000000:32768";

@@ -51,6 +51,12 @@ def test_a_backplane_without_a_field_has_the_figures_of_the_machine(tmp_path: Pa
     assert finding.path == ("segments", "backplane", "kind")
 
 
+@pytest.mark.parametrize(("combine_bytes", "fifo"), [(8, "5560 B"), (1024, "6912 B"), (4096, "17664 B")])
+def test_the_least_fifo_is_allowed(tmp_path: Path, combine_bytes: int, fifo: str) -> None:
+    text = GOOD.replace("kind: vmmc", f"kind: vmmc\n    combine_bytes: {combine_bytes}\n    fifo: {fifo}")
+    load_topology(str(write(tmp_path, text)))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "lines"),
     [
@@ -78,7 +84,11 @@ def test_a_backplane_without_a_field_has_the_figures_of_the_machine(tmp_path: Pa
         ("kind: vmmc", "kind: vmmc\n    combine_bytes: 4097", ["combine_bytes: 4097 is out of range"]),
         ("kind: vmmc", "kind: vmmc\n    combine_timeout: 0 ns", [f"combine_timeout: '0 ns' is out of range; allowed: {SHORT}"]),
         ("kind: vmmc", "kind: vmmc\n    deliberate_setup: 2 ms", ["deliberate_setup: '2 ms' is out of range"]),
-        ("kind: vmmc", "kind: vmmc\n    fifo: 4127 B", ["fifo: '4127 B' is out of range"]),
+        ("kind: vmmc", "kind: vmmc\n    fifo: 5559 B", ["fifo: '5559 B' is out of range; allowed: a size from 5560 B to 1 MiB"]),
+        ("kind: vmmc", "kind: vmmc\n    fifo: 6911 B",
+         ["fifo: a packet of 1024 combined bytes and a page or message behind it could overflow it; "
+          "allowed: 6912 B and more"]),
+        ("kind: vmmc", "kind: vmmc\n    fifo: 8 KiB\n    combine_bytes: 4096", ["allowed: 17664 B and more"]),
         ("kind: vmmc", "kind: vmmc\n    link_rate: 1500 Mbit/s",
          ["link_rate: a byte takes no whole number of ns; allowed: 8 Gbit/s divided by such a number"]),
         ("kind: vmmc", "kind: vmmc\n    link_rate: 100 Mbit/s",

@@ -310,6 +310,24 @@ def test_a_refusal_is_made_at_once_and_of_data() -> None:
     assert refused(0, NACK)
 
 
+def test_a_refusal_waits_as_long_as_its_line_is_busy() -> None:
+    """For its turn, or until a FIFO that was high is low; that a packet has left is noticed within an instruction."""
+
+    def refused(long_at: int, handed_in: int) -> list[str]:
+        stored = Packet(0, 0, 1, 0, bytes(8), reason=UNCOMBINED, count=1)
+        long = Packet(long_at, 1, 2, 0, bytes(4096), kind=DU, flags=2, count=0)
+        nack = Packet(handed_in, 1, 0, 0, b"", kind=NACK, count=1)
+        found = check(backplane(), simulated(backplane(), [stored, long, nack]))
+        return [field for field in found if "refusals" in field]
+
+    free = 3_000 + 5 * (32 + 4096)
+    for handed_in in (4_250, free - 1, free, free + 1_023):
+        assert refused(3_000, handed_in) == []
+    assert refused(5_273, 5_273) == []
+    for late in ((3_000, free + 1_024), (5_274, 5_274), (30_000, 35_000)):
+        assert refused(*late) == ["time on the wire: refusals of b:vmmc0"]
+
+
 def test_a_message_is_as_long_as_an_adapter_takes() -> None:
     def message(length: int) -> list[str]:
         packet = Packet(0, 0, 1, 0, bytes(length), CONTROL, count=0, export=0, generation=0)

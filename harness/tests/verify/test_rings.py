@@ -259,6 +259,7 @@ class Case:
     answer: bytes = reply(7, 16)
     deliberate: bool = False
     size: int = 16
+    xid: int = 7
     ok: bool = True
     wait: str = "poll"
     hash: int = RING << 8
@@ -272,7 +273,13 @@ class Case:
 
 def run(folder: Path, case: Case, options: dict[str, object] | None = None, more_ns: int = 0) -> list[str]:
     bed = VmmcBed(folder / "run", options=options or {})
-    there, back = bed.pair(NAME, pages=PAGES, task=TASK, use=1, hash_=case.hash, notify=case.notify)
+    make(bed, case, more_ns)
+    return fields(settled(bed.write("echo-client")))
+
+
+def make(bed: VmmcBed, case: Case, more_ns: int = 0) -> None:
+    """A client that makes one call; all are the first of a task of the same number."""
+    there, back = bed.pair(NAME, pages=PAGES, task=TASK, use=1, hash_=case.hash, notify=case.notify, made=0)
     start = bed.now
     bed.now += STEP_NS
     for stream, message in ((there, case.request), (back, case.answer)):
@@ -285,8 +292,7 @@ def run(folder: Path, case: Case, options: dict[str, object] | None = None, more
     bed.now += STEP_NS + more_ns
     line = {"wait": case.wait, "client_task": TASK, "server_node": 2, "server_task": 0, "depth": 1, "polls": 0}
     bed.batch("echo-client", "vrpc", case.procedure, case.size, **line | case.line)
-    bed.sample(start - more_ns, 7, case.ok)
-    return fields(settled(bed.write("echo-client")))
+    bed.sample(start - more_ns, case.xid, case.ok)
 
 
 def test_a_call_is_right(tmp_path: Path) -> None:
@@ -328,6 +334,17 @@ def test_long_messages_go_by_deliberate_update(tmp_path: Path) -> None:
 
 def test_a_client_that_sleeps_is_notified_of_tails(tmp_path: Path) -> None:
     assert run(tmp_path, Case(wait="notify", hash=RING << 8 | 1, notify=1, flags=(0, 1))) == []
+
+
+@pytest.mark.parametrize("second", ["poll", "notify"])
+def test_the_number_of_a_task_comes_again(tmp_path: Path, second: str) -> None:
+    """Each pair waits as its own client's samples say."""
+    bed = VmmcBed(tmp_path / "run")
+    make(bed, Case())
+    other = Case(request=call(8, 16), answer=reply(8, 16), xid=8)
+    notified = Case(other.request, other.answer, xid=8, wait="notify", hash=RING << 8 | 1, notify=1, flags=(0, 1))
+    make(bed, notified if second == "notify" else other)
+    assert fields(settled(bed.write("echo-client"))) == []
 
 
 def test_a_client_does_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

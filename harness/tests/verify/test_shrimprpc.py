@@ -85,6 +85,8 @@ class Shrimp:
     bed: VmmcBed
     wait: str = "poll"
     ways: list[tuple[int, int, int, int]] = field(default_factory=list)
+    connected: int = 0
+    """Clients so far; all are the first of a task of the same number."""
 
     @property
     def notify(self) -> int:
@@ -94,15 +96,17 @@ class Shrimp:
         self, *, pages: int = PAGES, name: str = NAME, notify: int | None = None, hash_: int = HASH, key: int = 0
     ) -> None:
         bed = self.bed
-        there = bed.imported(CLIENT, name, export=3, generation=7, pages=pages, use=2, key=key)
+        number = self.connected
+        self.connected += 1
+        there = bed.imported(CLIENT, name, export=3 + 2 * number, generation=7, pages=pages, use=2, key=key)
         own = f"client.{CLIENT}.{TASK}.0"
         mask = 2 * self.notify if notify is None else notify
         hello = struct.pack(
-            "<QQ32sHHIQ", hash_, KEY, own.encode(), CLIENT, TASK, mask, int.from_bytes(b"hello", "little")
+            "<QQ32sHHIQ", hash_, KEY + number, own.encode(), CLIENT, TASK, mask, int.from_bytes(b"hello", "little")
         )
         for at in range(0, len(hello), 8):
             bed.store(there, at, hello[at : at + 8])
-        back = bed.imported(SERVER, own, export=4, generation=9, pages=PAGES, use=2, key=KEY)
+        back = bed.imported(SERVER, own, export=4 + 2 * number, generation=9, pages=PAGES, use=2, key=KEY + number)
         bed.store(back, 0, struct.pack("<Q", int.from_bytes(b"come", "little")))
         self.ways = [there, back]
 
@@ -185,6 +189,17 @@ def test_calls_are_explained(shrimp: Shrimp, wait: str) -> None:
     assert lengths["inout", 1009] == ([1024, 8], [1024, 8])
     assert lengths["out", 16384] == ([24], [16] + [1024] * 16)
     assert lengths["inout_64", 64] == ([72], [72])
+
+
+def test_the_number_of_a_task_comes_again(shrimp: Shrimp) -> None:
+    for wait in ("poll", "notify"):
+        shrimp.wait = wait
+        shrimp.connect()
+        shrimp.batch("inout", 16)
+        for number in range(2):
+            shrimp.call(Call(number=number, sequence=number + 1))
+    shrimp.counters(inout=4, more={"clients": 2})
+    assert shrimp.fields() == []
 
 
 def test_a_call_that_failed_may_lack_its_reply(shrimp: Shrimp) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from sundial.segments.vmmc.model import Backplane
@@ -238,6 +239,39 @@ def test_a_hello_is_checked(tmp_path: Path, word: int, byte: int, value: int, fi
     # Without a pair nothing else can be explained.
     found = set(fields(bed)) - {"vmmc.pair", "unexplained", "nodes/server counters"}
     assert {field} <= found <= {field, "vmmc.hello.name"}
+
+
+def again(bed: VmmcBed, forgotten: bool = False) -> VmmcBed:
+    """Two clients whose tasks have one number, of a round trip each; between them, one that is never welcomed."""
+    for number in range(2):
+        there, back = bed.pair("vmmc.au", pages=PAGES, hash_=HASH, made=0)
+        word = struct.pack("<Q", 1 | 1 << 20 | 8 << 44)
+        bed.store(there, BATCH, word)
+        bed.store(back, TAKEN, bytes(8))
+        bed.store(back, BATCH, word)
+        bed.batch("vmmc-client", "au", "round_trip", 8, transfers=1)
+        start = bed.now
+        for way in (there, back):
+            bed.store(way, 4096 * 2 - 8, transfer(0, 8, 1))
+        bed.sample(start)
+        if forgotten and number == 0:
+            bed.pair("vmmc.au", pages=PAGES, hash_=HASH, made=0, welcomed=False)
+    count(bed, 2, 8)
+    return bed
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_the_number_of_a_task_comes_again(tmp_path: Path, forgotten: bool) -> None:
+    found = vmmc_bed.settled(again(VmmcBed(tmp_path / "run"), forgotten).write("vmmc-client"))
+    assert vmmc_bed.fields(found) == []
+    assert found.classes.filter(pl.col("class") == "call")["call"].unique().sort().to_list() == [0, 1]
+
+
+def test_what_is_wrong_with_the_first_task_of_a_number_is_found(tmp_path: Path) -> None:
+    bed = again(VmmcBed(tmp_path / "run"))
+    # Of the second, what is written to connect and for the batch are 4 + 8 + 4 + 1 + 3 packets, then the two of a call.
+    changed(bed, -1 - 2 * (20 + 2), 32, 99)
+    assert fields(bed) == ["vmmc.data"]
 
 
 def test_a_pair_of_another_operation_is_found(tmp_path: Path) -> None:

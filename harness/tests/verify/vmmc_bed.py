@@ -113,15 +113,19 @@ class VmmcBed:
         )  # fmt: skip
 
     def pair(
-        self, name: str, *, pages: int, task: int = 273, use: int = 0, hash_: int = 0, status: int = 0, notify: int = 0
+        self, name: str, *, pages: int, task: int = 273, use: int = 0, hash_: int = 0, status: int = 0, notify: int = 0,
+        made: int | None = None, welcomed: bool = True,
     ) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:  # fmt: skip
-        """A client connects to what a server offers as `name` -> both imports' sender, receiver, export, generation."""
+        """A client connects to what a server offers as `name` -> both imports' sender, receiver, export, generation.
+        `made`: how many its program has made before; of programs whose tasks have one number these are alike."""
         self.pairs += 1
-        own, key = f"client.{CLIENT}.{task}.{self.pairs}", 77 + self.pairs
+        own, key = f"client.{CLIENT}.{task}.{self.pairs if made is None else made}", 77 + self.pairs
         there = self.imported(CLIENT, name, export=self.pairs, generation=2 * self.pairs, pages=pages, use=use)
         hello = struct.pack("<QQ32sHHI5s3x", hash_, key, own.encode(), CLIENT, task, notify, b"hello")
         for at in range(0, len(hello), 8):
             self.store(there, at, hello[at : at + 8], flags=notify & 1)
+        if not welcomed:
+            return there, (0, 0, 0, 0)
         back = self.imported(
             SERVER, own, export=self.pairs, generation=2 * self.pairs + 1, pages=pages, use=use, key=key
         )

@@ -105,7 +105,8 @@ int vmmc_source(int handle, const void *address, uint32_t pages);
 /*
  * Deliberate update, at user level: sends `length` bytes (1 to VMMC_TRANSFER) at `from` of a source
  * to `to` of the import. One store; the source may change once vmmc_pending is 0. What is outside
- * either, or one more than VMMC_TRANSFERS, is not sent, and counted.
+ * either, or one more than VMMC_TRANSFERS, is not sent, and counted: compare vmmc_errors before and
+ * behind it, for all tasks of the node share these (vmmc_pair_send does so).
  */
 enum { VMMC_DU_START = 0, VMMC_DU_START_NOTIFY = 1, VMMC_DU_PENDING = 8, VMMC_DU_ERRORS = 9 };
 static inline void vmmc_send(volatile uint64_t *du, unsigned slot, uint32_t from, uint32_t to,

@@ -88,5 +88,21 @@ static inline bool vmmc_pair_ended(const struct vmmc_pair *pair)
 {
     return pair->gone != 0 || pair->imported > 1;
 }
+/*
+ * vmmc_send, for the only thread that sends so to the peer, of what lies within the source and the
+ * peer's buffer. Other tasks may have all VMMC_TRANSFERS of the node: then it is started again
+ * until it has a place, or the pair has ended.
+ */
+void vmmc_pair_send_again(const struct vmmc_pair *pair, unsigned slot, uint32_t from, uint32_t to,
+                          uint32_t length, bool notify);
+static inline void vmmc_pair_send(const struct vmmc_pair *pair, unsigned slot, uint32_t from,
+                                  uint32_t to, uint32_t length, bool notify)
+{
+    uint64_t errors = vmmc_errors(pair->du);
+
+    vmmc_send(pair->du, slot, from, to, length, notify);
+    if (vmmc_errors(pair->du) != errors)
+        vmmc_pair_send_again(pair, slot, from, to, length, notify);
+}
 /* Once, and never of a pair that was not opened. */
 void vmmc_pair_close(struct vmmc_pair *pair);

@@ -9,16 +9,25 @@ from typing import Annotated, Literal
 from sundial.model.fields import In, Whole, written
 from sundial.model.finding import Finding, Path
 from sundial.model.segment import SegmentBase, SegmentKind
-from sundial.segments.vmmc.wire import HEADER, PAGE, WORD
+from sundial.segments.vmmc.wire import HEADER, MESSAGE_MOST, PAGE, WORD
 from sundial.units import NS_PER_S, RATE, SIZE, TIME
 
 PACKET_MOST = HEADER + PAGE
 PS_PER_S = 1000 * NS_PER_S
 
+
+def least_fifo(combine_bytes: int) -> int:
+    """Bytes without which what a node may send could overflow its FIFO (`vmmc_check` of clock/vmmc.c): what is combined
+    leaves just before something else does, be that a page, which waits until both fit below three quarters, or a store
+    or message, for which there is the last quarter."""
+    combined = HEADER + combine_bytes
+    return 4 * max(-(-(combined + PACKET_MOST) // 3), combined + HEADER + MESSAGE_MOST)
+
+
 LATENCY = TIME.between("100 ns", "1 ms", example="4.25 us")
 SHORT = TIME.between("1 ns", "1 ms", example="1 us")
 FAST = RATE.between("1 Mbit/s", "4 Gbit/s", example="1600 Mbit/s")
-FIFO = SIZE.between(f"{PACKET_MOST} B", "1 MiB", example="32 KiB")
+FIFO = SIZE.between(f"{least_fifo(WORD)} B", "1 MiB", example="32 KiB")
 
 
 def duration_ps(data_bytes: int, rate_bps: int) -> int:
@@ -45,7 +54,8 @@ class Backplane(SegmentBase):
     combine_timeout: Annotated[int, In(SHORT)] = written("1 us")
     """What is combined leaves so long after its last store."""
     fifo: Annotated[int, In(FIFO)] = written("32 KiB")
-    """Bytes of packets that a node holds until they have left; one more ends the run."""
+    """Bytes of packets that a node holds until they have left; one more ends the run. 6912 B and more with 1024
+    combine_bytes, 17664 B with 4096."""
 
     @property
     def mapped(self) -> bool:
@@ -67,6 +77,9 @@ class Backplane(SegmentBase):
         if self.way_ps <= 0:
             least = TIME.show(duration_ps(WORD, self.dma_rate) // 1000 + 1)
             yield Finding((*path, "word_latency"), "writing a word alone takes longer", f"{least} and more")
+        if self.fifo < least_fifo(self.combine_bytes):
+            what = f"a packet of {self.combine_bytes} combined bytes and a page or message behind it could overflow it"
+            yield Finding((*path, "fifo"), what, f"{least_fifo(self.combine_bytes)} B and more")
         if 8 * NS_PER_S % self.link_rate:
             yield Finding(
                 (*path, "link_rate"), "a byte takes no whole number of ns", "8 Gbit/s divided by such a number"

@@ -59,7 +59,7 @@ def check_packets(segment: Backplane, sender: Sender, received: Passages, arrive
     yield from _automatic(segment, sender)
     yield _pushed(segment, sender)
     yield _deliberate(segment, sender)
-    yield _refusals(sender, received, arrived)
+    yield _refusals(segment, sender, received, arrived)
 
 
 def _found(sender: Sender, what: str, wrong: Mask, expected: Sequence[object], seen: Numbers) -> pl.DataFrame:
@@ -199,9 +199,19 @@ def _deliberate(segment: Backplane, sender: Sender) -> pl.DataFrame:
     )
 
 
-def _refusals(sender: Sender, received: Passages, arrived: Packets) -> pl.DataFrame:
+def _busy_since(segment: Backplane, passages: Passages) -> Numbers:
+    """For each packet, since when its line has not been free for as long as an instruction takes, in which a node
+    notices the end of a packet; its own time where the line was."""
+    time = passages.time_ns
+    ends = time + passages.length * (8 * SECOND_NS // segment.link_rate)
+    begins = np.append(True, time[1:] - ends[:-1] >= INSTRUCTION_MOST_NS)[: len(passages)]
+    return np.maximum.accumulate(np.where(begins, time, 0))
+
+
+def _refusals(segment: Backplane, sender: Sender, received: Passages, arrived: Packets) -> pl.DataFrame:
     """A NACK repeats what a packet from its receiver said of itself, at the instant at which that came; each packet is
-    refused once at most, and only data are."""
+    refused once at most, and only data are. Where the line was busy then, the NACK waits for it; one that came while
+    the FIFO was high, until that is low, during all of which the line is busy."""
     keys = ["to", "export", "generation", "offset", "count"]
     nacks = np.flatnonzero(sender.packets.kind == NACK)
     packets, passages = sender.packets.take(nacks), sender.passages.take(nacks)
@@ -209,7 +219,7 @@ def _refusals(sender: Sender, received: Passages, arrived: Packets) -> pl.DataFr
         {
             "row": passages.row, "at": passages.time_ns, "to": packets.receiver, "export": packets.export,
             "generation": packets.generation, "offset": packets.offset, "count": packets.count,
-            "free": sender.queued[nacks] == 0,
+            "busy": _busy_since(segment, sender.passages)[nacks],
         }
     )  # fmt: skip
     came = pl.DataFrame(
@@ -223,7 +233,7 @@ def _refusals(sender: Sender, received: Passages, arrived: Packets) -> pl.DataFr
     # Of equal packets the first may have been taken: at that instant just one must have come.
     latest = came.rename({"came": "latest"}).with_columns(pl.col("latest").alias("at")).sort("at")
     joined = joined.sort("at").join_asof(latest, on="at", by=keys, check_sortedness=False)
-    late = pl.col("free") & (pl.col("at") - pl.col("latest") >= INSTRUCTION_MOST_NS)
+    late = pl.col("busy") - pl.col("latest") >= INSTRUCTION_MOST_NS
     wrong = joined.filter(pl.col("came").is_null() | (pl.col("came") > pl.col("at")) | late)
     return problem(
         f"refusals of {sender.port}",

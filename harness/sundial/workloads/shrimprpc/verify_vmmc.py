@@ -40,7 +40,7 @@ from sundial.workloads.vmmc.verify_evidence import (
     check_soon,
     observed_row,
 )
-from sundial.workloads.vmmc.verify_pairs import NOTIFY_END, SILENT, Pair, find_pairs
+from sundial.workloads.vmmc.verify_pairs import NOTIFY_END, SILENT, Pair, find_pairs, opened_at
 
 PREFIX = "shrimp."
 NAME = f"{PREFIX}{PROGRAM:x}.{VERSION}"
@@ -135,20 +135,18 @@ class _ShrimpRpc:
 
     def judge(self, evidence: Evidence) -> Judgement:
         judgement = Judgement()
-        opened = {
-            (pair.client, pair.task, pair.server): _Open(
-                pair, _way(evidence, pair.sent(evidence)), _way(evidence, pair.answered(evidence))
-            )
-            for pair in find_pairs(evidence, judgement, PREFIX)
-        }
+        opened: dict[tuple[int, int, int], list[_Open]] = {}
         served: dict[int, _Served] = {}
-        for _, _, server in opened:
-            served.setdefault(server, _Served()).clients += 1
+        for pair in find_pairs(evidence, judgement, PREFIX):
+            new = _Open(pair, _way(evidence, pair.sent(evidence)), _way(evidence, pair.answered(evidence)))
+            opened.setdefault((pair.client, pair.task, pair.server), []).append(new)
+            served.setdefault(pair.server, _Served()).clients += 1
         samples = evidence.samples.filter(pl.col("transport") == TRANSPORT.name)
         for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
             line = evidence.batches.get((str(client), batch), {})
             server = int(line.get("server_node") or 0)
-            of = opened.get((evidence.nodes.get(str(client), 0), int(line.get("client_task") or 0), server))
+            ends = (evidence.nodes.get(str(client), 0), int(line.get("client_task") or 0), server)
+            of = opened_at(opened.get(ends, []), _pair_of, part["start_ns"].sort()[0])
             _Batch(evidence, judgement, line, served.setdefault(server, _Served())).judge(part.sort("call"), of)
         judgement.findings += _check_counters(evidence, served)
         return judgement
@@ -160,6 +158,10 @@ class _ShrimpRpc:
 
 
 KIND: VmmcProtocol = _ShrimpRpc()
+
+
+def _pair_of(opened: _Open) -> Pair:
+    return opened.pair
 
 
 def _way(evidence: Evidence, stored: pl.DataFrame) -> _Way:

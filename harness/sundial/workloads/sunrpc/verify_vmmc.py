@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -17,8 +17,16 @@ from sundial.workloads.sunrpc.verify import SOCKETS
 from sundial.workloads.sunrpc.verify_messages import Contents
 from sundial.workloads.sunrpc.verify_ring_calls import RingCalls
 from sundial.workloads.sunrpc.verify_rings import CONTROL, RING, WORD, Ring, Write, read_ring
-from sundial.workloads.vmmc.verify_evidence import Evidence, Expected, Finding, Judgement, VmmcProtocol, check_soon
-from sundial.workloads.vmmc.verify_pairs import NOTIFY_CONTROL, SILENT, Pair, find_pairs
+from sundial.workloads.vmmc.verify_evidence import (
+    Evidence,
+    Expected,
+    Finding,
+    Import,
+    Judgement,
+    VmmcProtocol,
+    check_soon,
+)
+from sundial.workloads.vmmc.verify_pairs import NOTIFY_CONTROL, SILENT, Pair, find_pairs, opened_at
 
 PREFIX = "vrpc."
 """Of names of what servers offer."""
@@ -50,9 +58,10 @@ class _VRpc:
     def judge(self, evidence: Evidence) -> Judgement:
         judgement = Judgement()
         calls = RingCalls(Contents(evidence, evidence.packets, SOCKETS))
-        waits = _waits(evidence)
-        for pair in find_pairs(evidence, judgement, PREFIX):
-            judgement.findings += _check_pair(pair, waits.get((pair.client, pair.task, pair.server)))
+        pairs = find_pairs(evidence, judgement, PREFIX)
+        waits = _waits(evidence, pairs)
+        for pair in pairs:
+            judgement.findings += _check_pair(pair, waits.get(pair.there))
             ways = pair.sent(evidence), pair.answered(evidence)
             for packets in ways:
                 judgement.findings += _check_flags(pair, packets)
@@ -91,13 +100,22 @@ class _VRpc:
 KIND: VmmcProtocol = _VRpc()
 
 
-def _waits(evidence: Evidence) -> dict[tuple[int, int, int], str]:
-    """How a client's task waits for a server, as its samples say."""
-    return {
-        (evidence.nodes.get(client, 0), int(line.get("client_task") or 0), int(line["server_node"])): str(line["wait"])
-        for (client, _), line in evidence.batches.items()
-        if line.get("transport") == VRPC and "wait" in line and "server_node" in line
-    }
+def _waits(evidence: Evidence, pairs: Sequence[Pair]) -> dict[Import, str]:
+    """How the clients wait that have imported so, as the lines above their samples say."""
+    opened: dict[tuple[int, int, int], list[Pair]] = {}
+    for pair in pairs:
+        opened.setdefault((pair.client, pair.task, pair.server), []).append(pair)
+    samples = evidence.samples.filter(pl.col("transport") == VRPC)
+    began = samples.group_by("client", "batch").agg(pl.col("start_ns").min())
+    found = {}
+    for client, batch, at_ns in began.iter_rows():
+        line = evidence.batches.get((client, batch), {})
+        server = int(line.get("server_node") or 0)
+        ends = (evidence.nodes.get(client, 0), int(line.get("client_task") or 0), server)
+        one = opened_at(opened.get(ends, []), lambda each: each, at_ns)
+        if one is not None and "wait" in line:
+            found[one.there] = str(line["wait"])
+    return found
 
 
 def _check_pair(pair: Pair, wait: str | None) -> Iterator[Finding]:

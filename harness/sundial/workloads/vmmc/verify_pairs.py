@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import polars as pl
 
@@ -69,23 +70,74 @@ def _own(evidence: Evidence, of: Import) -> pl.DataFrame:
     return evidence.through(of).filter(pl.col("offset") < OWN_BYTES)
 
 
+OpenT = TypeVar("OpenT")
+
+
+def opened_at(opened: Sequence[OpenT], pair_of: Callable[[OpenT], Pair], at_ns: int) -> OpenT | None:
+    """Of a task's pairs with one server, in the order of time, that of a batch that began then: the last one before.
+    A node that has had 255 tasks in one place gives their numbers again."""
+    before = (each for each in reversed(opened) if pair_of(each).there.asked_ns <= at_ns)
+    return next(before, opened[0] if opened else None)
+
+
+@dataclass(frozen=True)
+class _Hello:
+    """What a client said in what it had imported."""
+
+    there: Import
+    hash: int
+    key: int
+    name: str
+    task: int
+    notify: int
+    packets: pl.DataFrame
+
+    @property
+    def heard_ns(self) -> int | None:
+        """When the server had all of it."""
+        arrived = self.packets["arrived_ns"]
+        return None if arrived.null_count() else int(arrived.max())  # type: ignore[arg-type]
+
+    def answers(self, back: Import) -> bool:
+        """Whether it is what an import was asked for with."""
+        return back.key == self.key and self.is_before(back)
+
+    def is_before(self, back: Import) -> bool:
+        return self.heard_ns is not None and self.heard_ns <= back.asked_ns
+
+
 def find_pairs(evidence: Evidence, judgement: Judgement, prefix: str) -> list[Pair]:
     """Those whose offer has a name that begins so, in the order of time. Their hellos and welcomes are judged and
     claimed."""
-    backs = {(each.exporter, each.importer, each.name): each for each in evidence.imports if each.granted}
-    found = []
-    for there in evidence.imports:
-        if not there.granted or not there.name.startswith(prefix):
-            continue
-        pair = _pair(evidence, judgement, there, backs)
-        if pair is not None:
-            found.append(pair)
+    theirs = [each for each in evidence.imports if each.granted and each.name.startswith(prefix)]
+    hellos = [hello for there in theirs if (hello := _hello(evidence, judgement, there)) is not None]
+    opened = (
+        _pair(evidence, judgement, hello, back)
+        for hello, back in zip(hellos, _imported_back(evidence, hellos), strict=True)
+        if back is not None
+    )
+    return [pair for pair in opened if pair is not None]
+
+
+def _imported_back(evidence: Evidence, hellos: Sequence[_Hello]) -> list[Import | None]:
+    """The import that came of each hello. Another task of the same number gives its exports the same names, with other
+    keys; what is wrong is compared with the first that is left."""
+    left: dict[tuple[int, int, str], list[Import]] = {}
+    for each in evidence.imports:
+        if each.granted:
+            left.setdefault((each.exporter, each.importer, each.name), []).append(each)
+    found: list[Import | None] = [None] * len(hellos)
+    for fits in (_Hello.answers, _Hello.is_before, lambda hello, back: True):
+        for place, hello in enumerate(hellos):
+            named = left.get((hello.there.importer, hello.there.exporter, hello.name), [])
+            back = next((each for each in named if fits(hello, each)), None)
+            if found[place] is None and back is not None:
+                found[place] = back
+                named.remove(back)
     return found
 
 
-def _pair(
-    evidence: Evidence, judgement: Judgement, there: Import, backs: dict[tuple[int, int, str], Import]
-) -> Pair | None:
+def _hello(evidence: Evidence, judgement: Judgement, there: Import) -> _Hello | None:
     """None: its client did not get so far."""
     if there.key != OFFERED_KEY:
         judgement.findings.append((None, "vmmc.import.key", str(OFFERED_KEY), str(there.key), [there.request]))
@@ -111,22 +163,27 @@ def _pair(
     ):
         if seen is not None and seen != expected:
             judgement.findings.append((None, f"vmmc.hello.{what}", str(expected), str(seen), rows))
-    back = backs.get((there.importer, there.exporter, text))
-    if back is None:
-        return None
-    if back.key != key:
-        judgement.findings.append((None, "vmmc.hello.key", str(key), str(back.key), [back.request]))
-    if hello["arrived_ns"].null_count() or back.asked_ns < (hello["arrived_ns"].max() or 0):  # type: ignore[operator]
+    return _Hello(there, hash_, key, text, task, notify, hello)
+
+
+def _pair(evidence: Evidence, judgement: Judgement, hello: _Hello, back: Import) -> Pair | None:
+    """None: its client was not welcomed."""
+    if back.key != hello.key:
+        judgement.findings.append((None, "vmmc.hello.key", str(hello.key), str(back.key), [back.request]))
+    if not hello.is_before(back):
+        rows = hello.packets["row"].to_list()
         judgement.findings.append((None, "vmmc.hello", "before the server imports", "later", rows))
     welcome = _own(evidence, back)
     judgement.claim(welcome["row"], None)
     if welcome.is_empty():
         return None
-    judgement.findings += _check_words(welcome, WORD, "welcome", notify)
+    judgement.findings += _check_words(welcome, WORD, "welcome", hello.notify)
     word = int.from_bytes(evidence.contents(welcome)[:WORD], "little")
     if word & 0xFFFFFFFF != _SAID_WELCOME or word >> 32 not in (0, _MISMATCH):
         judgement.findings.append((None, "vmmc.welcome", "welcome", f"0x{word:x}", welcome["row"].to_list()))
-    return Pair(there, back, task, hash_, notify, welcome["arrived_ns"][0]) if word >> 32 == 0 else None
+    if word >> 32 != 0:
+        return None
+    return Pair(hello.there, back, hello.task, hello.hash, hello.notify, welcome["arrived_ns"][0])
 
 
 def _of(own: re.Match[str]) -> tuple[int, int]:

@@ -38,7 +38,7 @@ from sundial.workloads.vmmc.verify_evidence import (
     check_soon,
     observed_row,
 )
-from sundial.workloads.vmmc.verify_pairs import SILENT, Pair, find_pairs
+from sundial.workloads.vmmc.verify_pairs import SILENT, Pair, find_pairs, opened_at
 
 PREFIX = "vmmc."
 _SERVER = "vmmc-server"
@@ -141,6 +141,10 @@ class _Way:
             )  # fmt: skip
 
 
+def _pair_of(opened: _Open) -> Pair:
+    return opened.pair
+
+
 def _words(piece: Piece, stores: int | None = None) -> str:
     of = f"{piece.stores if stores is None else stores} stores, {REASONS.get(piece.reason, piece.reason)}"
     update = of if piece.stores else f"flags {piece.flags}"
@@ -155,15 +159,16 @@ class _Operations:
         judgement = Judgement()
         tasks: dict[tuple[int, int], list[_Open]] = {}
         for pair in find_pairs(evidence, judgement, PREFIX):
-            opened = _Open(pair, _Way(pair.sent(evidence)), _Way(pair.answered(evidence)))
-            tasks.setdefault((pair.client, pair.task), []).append(opened)
+            new = _Open(pair, _Way(pair.sent(evidence)), _Way(pair.answered(evidence)))
+            tasks.setdefault((pair.client, pair.task), []).append(new)
         samples = evidence.samples.filter(pl.col("transport").is_in(OPERATIONS))
         for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
             line = evidence.batches.get((str(client), batch), {})
             task = (evidence.nodes.get(str(client), 0), int(line.get("client_task") or 0))
             server = evidence.nodes.get(str(part["server"][0]))
             opened_by = [each for each in tasks.get(task, []) if each.pair.server == server]
-            _Batch(evidence, judgement, part.sort("call"), line).judge(opened_by[-1] if opened_by else None)
+            opened = opened_at(opened_by, _pair_of, part["start_ns"].sort()[0])
+            _Batch(evidence, judgement, part.sort("call"), line).judge(opened)
         judgement.findings += _check_counters(evidence, tasks)
         return judgement
 
