@@ -318,6 +318,18 @@ def test_a_reset_after_the_end_answers_what_still_comes(tmp_path: Path) -> None:
     assert fields(bed) == []
 
 
+@pytest.mark.parametrize(("place", "found"), [(1, []), (0, ["tcp.flags.reset"]), (2, ["tcp.flags.reset"])])
+def test_a_reset_behind_the_own_end_gives_up_what_was_not_read(tmp_path: Path, place: int, found: list[str]) -> None:
+    """A program shuts the connection down and closes it with bytes unread: the number is the one behind its FIN."""
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
+    stream.open()
+    stream.write(SERVER, b"unread", [6])
+    bed.send(CLIENT, [stream.frame(CLIENT, 0x11, 0)])
+    bed.send(CLIENT, [stream.frame(CLIENT, 0x14, place)])
+    assert [each for each in fields(bed) if each == "tcp.flags.reset"] == found
+
+
 def test_data_stay_in_the_window(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
     stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6})
