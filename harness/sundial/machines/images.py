@@ -197,8 +197,7 @@ class Images:
     def _inputs(self, name: str, recipe: str) -> str:
         """sha256 over the names, modes and contents of everything that the build reads. Raises HostLacks."""
         digest = hashlib.sha256()
-        asked = {each: table for each in LANGUAGES if (table := getattr(self._kinds[name], each)) is not None}
-        if asked:
+        if asked := self._kinds[name].libraries:
             digest.update(json.dumps(asked, sort_keys=True).encode())
         for path in self.input_files(name, recipe):
             digest.update(f"{path.relative_to(self._checkout)}\0{path.stat().st_mode & 0o111}\0".encode())

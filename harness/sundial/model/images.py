@@ -129,6 +129,12 @@ class ImageKind(Strict):
         return asked if asked is not None and asked in self.recipes else next(iter(self.recipes))
 
     @property
+    def libraries(self) -> dict[str, dict[str, str]]:
+        """Versions by name, for each language that it has libraries of."""
+        tables = {"python": self.python, "cpp": self.cpp}
+        return {language: table for language, table in tables.items() if table is not None}
+
+    @property
     def memory_sizes(self) -> Quantity:
         """What a topology may set."""
         return MEMORY.between(SIZE.show(self.memory_least), SIZE.show(self.memory_most), SIZE.show(self.memory))

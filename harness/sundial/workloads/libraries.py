@@ -16,5 +16,4 @@ def libraries_of(run: RunDirectory, image: str) -> Mapping[str, Mapping[str, str
     if "libraries" in recorded:
         return dict(recorded["libraries"])
     declared = IMAGES.get(image)
-    tables = {} if declared is None else {"python": declared.python, "cpp": declared.cpp}
-    return {language: table for language, table in tables.items() if table is not None}
+    return {} if declared is None else declared.libraries

@@ -74,8 +74,7 @@ def programs(language: str) -> Language:
 
 def versions_of(image: ImageKind) -> dict[str, str]:
     """Of gRPC in an image, by language."""
-    tables = {"python": image.python, "cpp": image.cpp}
-    return {name: table[PACKAGE] for name, table in tables.items() if table is not None and PACKAGE in table}
+    return {name: table[PACKAGE] for name, table in image.libraries.items() if PACKAGE in table}
 
 
 class GrpcKind:
