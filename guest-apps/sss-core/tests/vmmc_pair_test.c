@@ -72,6 +72,16 @@ static int accept_until(struct vmmc_pair *pair)
     return result;
 }
 
+static void open_pair(struct vmmc_pair *pair, const struct vmmc_pair_setup *setup,
+                      struct client *client)
+{
+    vmmc_pair_offer(pair, setup);
+    start_client(client);
+    EXPECT(accept_until(pair) == 1);
+    while (!client->connected)
+        sss_yield();
+}
+
 static bool is_left_nothing(void)
 {
     return vmmc_rig_exports() == 0 && vmmc_rig_imports() == 0;
@@ -117,11 +127,7 @@ static void test_who_closes_ends_it_for_the_other(void)
     struct vmmc_pair_setup setup = usual();
     struct vmmc_pair pair;
 
-    vmmc_pair_offer(&pair, &setup);
-    start_client(&client);
-    EXPECT(accept_until(&pair) == 1);
-    while (!client.connected)
-        sss_yield();
+    open_pair(&pair, &setup, &client);
     vmmc_pair_close(&pair);
     EXPECT(vmmc_pair_ended(&client.pair));
     end_client(&client);
@@ -245,11 +251,7 @@ static void test_notifications(void)
 
     setup.notified = &notified;
     client.setup.notify = VMMC_PAIR_NOTIFY_CONTROL | VMMC_PAIR_NOTIFY_END;
-    vmmc_pair_offer(&pair, &setup);
-    start_client(&client);
-    EXPECT(accept_until(&pair) == 1);
-    while (!client.connected)
-        sss_yield();
+    open_pair(&pair, &setup, &client);
     before = notified;
     EXPECT(before == 8); /* the hello */
     *(volatile uint64_t *)(client.pair.out + VMMC_PAIR_OWN) = 1;
@@ -277,11 +279,7 @@ static void test_deliberate_updates(void)
     int slot;
 
     memset(source, 0x5a, sizeof(source));
-    vmmc_pair_offer(&pair, &setup);
-    start_client(&client);
-    EXPECT(accept_until(&pair) == 1);
-    while (!client.connected)
-        sss_yield();
+    open_pair(&pair, &setup, &client);
     slot = vmmc_source(pair.handle, source, 2);
     EXPECT(slot == 0);
     vmmc_send(pair.du, (unsigned)slot, 8, DATA + 24, 4096, true);
@@ -307,11 +305,7 @@ static void test_deliberate_updates_that_find_no_place(void)
     int slot;
 
     memset(source, 0x5a, sizeof(source));
-    vmmc_pair_offer(&pair, &setup);
-    start_client(&client);
-    EXPECT(accept_until(&pair) == 1);
-    while (!client.connected)
-        sss_yield();
+    open_pair(&pair, &setup, &client);
     slot = vmmc_source(pair.handle, source, 1);
     for (unsigned refused = 0; refused < 4; refused++) {
         uint64_t errors = vmmc_errors(pair.du);
