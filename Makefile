@@ -103,11 +103,11 @@ check-sss-core: ## SSS-CORE's parts, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps/sss-core check
 
 check-python: ## The harness without machines
-	@cd harness && ../$(PYTEST) -n 2 -m "not vm and not slow" tests
+	@cd harness && ../$(PYTEST) -n 2 -m "not vm and not night" tests
 
 check-images: ## The images' recipes, and what Buildroot reads, without a release
-	@$(PYTEST) -m "not vm and not slow" images
-	@$(PYTEST) -m "not slow" buildroot-configs
+	@$(PYTEST) -m "not vm and not night" images
+	@$(PYTEST) -m "not night" buildroot-configs
 
 .PHONY: test
 test: check ## Pass every test, those with booted guests included
@@ -116,12 +116,12 @@ test: check ## Pass every test, those with booted guests included
 .PHONY: $(VM_TESTS)
 # Collecting all other files, too, takes each worker several seconds. What takes longest begins first.
 LONGEST := $(patsubst %,tests/%.py,kinds/test_kinds_vm run/test_smoke_vm run/test_faults_vm run/test_smoke_topologies_vm)
-VM_FILES = $(LONGEST) $(filter-out $(LONGEST),$(sort $(shell cd harness && grep -rlE 'mark\.(vm|slow)' --include='*.py' tests)))
+VM_FILES = $(LONGEST) $(filter-out $(LONGEST),$(sort $(shell cd harness && grep -rlE 'mark\.(vm|night)' --include='*.py' tests)))
 vm-harness: # machines wait more than they compute
-	@cd harness && ../$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "vm or slow" $(VM_FILES)
+	@cd harness && ../$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "vm or night" $(VM_FILES)
 vm-guests:
-	@$(PYTEST) -m "vm or slow" images
-	@$(PYTEST) -m slow buildroot-configs
+	@$(PYTEST) -m "vm or night" images
+	@$(PYTEST) -m night buildroot-configs
 	@$(PYTEST) -m vm guest-apps/sss-core/tests
 
 .PHONY: test-images
@@ -131,7 +131,7 @@ ifeq ($(BUILDROOT),)
 else
 	@WITH_IMAGES=0 $(MAKE) --no-print-directory setup-tests images
 	@$(PYTEST) buildroot-configs
-	@$(PYTEST) -m "vm or slow" images
+	@$(PYTEST) -m "vm or night" images
 endif
 
 .PHONY: format

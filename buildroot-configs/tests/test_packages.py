@@ -32,14 +32,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_sss_core_is_the_same_as_the_distribution_recipe_makes_it(made: Path) -> None:
     image = Images(CHECKOUT, Choice()).ensure("ssscore", lambda line: None)
     for name in ("kernel", "initrd"):
         assert (made / "images/ssscore" / name).read_bytes() == (image.kernel.parent / name).read_bytes(), name
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_applications_are_the_same_with_a_link_for_each(made: Path, tmp_path: Path) -> None:
     run_make(CHECKOUT / "guest-apps", OUT=tmp_path)
     folder = made / "target/usr/lib/sundial"
@@ -50,7 +50,7 @@ def test_the_applications_are_the_same_with_a_link_for_each(made: Path, tmp_path
         assert (folder / program).read_bytes() == (tmp_path / program).read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_licences_come_with_the_sources(made: Path) -> None:
     licence = (CHECKOUT / "LICENSE").read_bytes()
     assert {name: (made / name / "LICENSE").read_bytes() == licence for name in ("sss-core", "sundial-guest-apps")} == {

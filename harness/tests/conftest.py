@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from sundial.machines.recipes import RECIPE, RELEASE
 from tests.warm_tshark.client import warm
+
+# The number of cases is the tier's (Makefile: PROPERTY_CASES); seconds of the host are not judged.
+settings.register_profile("tier", max_examples=int(os.environ.get("PROPERTY_CASES", "200")), deadline=None)
+settings.load_profile("tier")
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ def test_a_few_damages_are_noticed(name: str, tmp_path: Path) -> None:
     check(name, tmp_path, FEW, SEED)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.parametrize("name", runs.stored())
 def test_a_sample_of_damages_is_noticed(name: str, tmp_path: Path) -> None:
     check(name, tmp_path, MANY, SEED + 1)

@@ -417,7 +417,7 @@ def many(directory: Path, frames: int) -> Path:
     return file
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(900)
 def test_time_grows_with_the_number_of_frames(tmp_path: Path) -> None:
     """Everything dissected; what is kept of each channel must not slow down later frames."""

@@ -379,7 +379,7 @@ def test_finished_samples_are_read_from_the_streams_of_a_failed_run(tmp_path: Pa
     assert "fabric: killed" in page(run).text
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(900)
 def test_time_grows_with_the_number_of_calls(tmp_path: Path) -> None:
     """Of 512 sizes and 4 series, as kedziera98 has them."""

@@ -38,7 +38,7 @@ def over_mbcf(directory: Path, calls: int) -> Path:
     return bed.write()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("make", [over_udp, over_mbcf])
 def test_time_grows_with_the_number_of_calls(make: Callable[[Path, int], Path], tmp_path: Path) -> None:

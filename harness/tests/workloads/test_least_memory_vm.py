@@ -12,7 +12,7 @@ import pytest
 from sundial.model.images import IMAGES
 from tests.run.live import LiveRun, require_guests
 
-pytestmark = [pytest.mark.vm, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.vm, pytest.mark.night, pytest.mark.timeout(1800)]
 
 SCENARIO = """\
 description: every system on one machine of the least memory

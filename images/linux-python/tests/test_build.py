@@ -26,7 +26,7 @@ def inside(image: Path) -> dict[str, cpio.Entry]:
     return {entry.path: entry for part in parts for entry in cpio.read(lz4.decompress(part))[0]}
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_building_twice_gives_the_same_bytes(image: Path, tmp_path: Path) -> None:
     environment = {
         "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONHASHSEED": "7", "PYTHONOPTIMIZE": "2", "VERSION": "1.2.3"
@@ -46,7 +46,7 @@ def test_a_library_that_no_recipe_knows_is_named(tmp_path: Path, monkeypatch: py
         python.over(Contents(b"", b"", "", "", []), workspace, "mine")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_manifest_says_which_python_is_inside(image: Path) -> None:
     manifest = json.loads((image / "manifest.json").read_text())
     declared = tomllib.loads((CHECKOUT / "images" / image.name / "image.toml").read_text())
@@ -56,7 +56,7 @@ def test_the_manifest_says_which_python_is_inside(image: Path) -> None:
     assert {"python3-grpcio", "python3-rpyc", "libprotobuf32"} <= {package["name"] for package in manifest["packages"]}
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_everything_is_compiled_and_nothing_names_the_host(inside: dict[str, cpio.Entry]) -> None:
     files = {path: entry.data for path, entry in inside.items()}
     assert not [path for path in files if path.endswith(".py")]
@@ -69,7 +69,7 @@ def test_everything_is_compiled_and_nothing_names_the_host(inside: dict[str, cpi
     assert {"bin/python3.11", "usr/lib/sundial/python/sundial_guest/_clock.so"} <= files.keys()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_program_in_cpp_is_static_and_has_its_names(image: Path, inside: dict[str, cpio.Entry]) -> None:
     program = inside[f"{python.LINKS}/{cpp.PROGRAM}"]
     assert Elf(program.data).interpreter is None

@@ -29,7 +29,7 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> Again:
     return build_again("linux", CHECKOUT / "guest-apps", scratch, environment={"TZ": "Asia/Tokyo", "LC_ALL": "C"})
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_building_twice_gives_the_same_bytes(image: Path, again: Again) -> None:
     for name in ("kernel", "initrd", "manifest.json"):
         assert digest(image / name) == digest(again.folder / name), name
@@ -39,7 +39,7 @@ def test_building_twice_gives_the_same_bytes(image: Path, again: Again) -> None:
     assert {path.name for path in again.folder.iterdir()} == {"initrd", "kernel", "manifest.json"} | beside
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.skipif(
     recipe_under_test("linux") != "tuned" or "COMPILE_AGAIN" not in os.environ,
     reason="COMPILE_AGAIN is not set, or the recipe is not tuned: no kernel was compiled a second time",
@@ -54,7 +54,7 @@ def test_compiling_the_kernel_again_gives_the_same_bytes(image: Path, tmp_path: 
         assert digest(image / name) == digest(tmp_path / "again" / name), name
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_manifest_describes_the_files(built: Built) -> None:
     image = built.folder
     manifest = json.loads((image / "manifest.json").read_text())
@@ -70,7 +70,7 @@ PACKAGED = pytest.mark.skipif(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @PACKAGED
 def test_the_manifest_lists_packages_and_the_kernel(built: Built) -> None:
     manifest = json.loads((built.folder / "manifest.json").read_text())
@@ -87,7 +87,7 @@ def test_the_manifest_lists_packages_and_the_kernel(built: Built) -> None:
         assert manifest["hz"] == 250  # of the distribution's kernels for this architecture
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @PACKAGED
 def test_functions_are_found_by_programs_that_are_in_the_image(image: Path) -> None:
     manifest = json.loads((image / "manifest.json").read_text())
@@ -101,13 +101,13 @@ def test_functions_are_found_by_programs_that_are_in_the_image(image: Path) -> N
     assert told["applications"]["echo-client"] == "apps"
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_no_path_of_the_host_is_in_the_image(image: Path) -> None:
     root = str(CHECKOUT).encode()
     assert root not in (image / "initrd").read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.skipif(recipe_under_test("linux") == "buildroot", reason="Buildroot's compiler does not note its sources")
 def test_all_that_is_compiled_is_an_input_and_tasks_of_the_other_guest_are_not(again: Again) -> None:
     inputs = set(Images(CHECKOUT, Choice()).input_files("linux", "distribution"))
@@ -117,7 +117,7 @@ def test_all_that_is_compiled_is_an_input_and_tasks_of_the_other_guest_are_not(a
     assert tasks == {path for path in again.sources if path.parent == CHECKOUT / "guest-apps/sss-core/tasks"}
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_every_application_that_make_leaves_is_in_the_image(tmp_path: Path) -> None:
     for program in ("apps", "more-apps"):
         (tmp_path / program).write_bytes(program.encode())

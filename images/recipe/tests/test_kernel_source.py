@@ -175,7 +175,7 @@ def test_a_recipe_without_a_module_is_named() -> None:
 LINUX = os.environ.get("LINUX")
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.skipif(LINUX is None, reason="LINUX is not set: the configuration was not given to a kernel's source")
 def test_the_kernels_own_tools_give_the_configuration_back(tmp_path: Path) -> None:
     asked = CONFIG.read_text()

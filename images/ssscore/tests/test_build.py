@@ -13,7 +13,7 @@ from sundial.machines.recipes import Choice
 from testing.built import CHECKOUT, Again, build_again, recipe_under_test
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_manifest_describes_the_files(image: Path) -> None:
     manifest = json.loads((image / "manifest.json").read_text())
     for name in ("kernel", "initrd"):
@@ -25,7 +25,7 @@ def test_the_manifest_describes_the_files(image: Path) -> None:
     assert manifest["packages"], "where lwIP comes from"
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_kernel_is_small(image: Path) -> None:
     assert (image / "kernel").stat().st_size < 256 * 1024
 
@@ -36,13 +36,13 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> Again:
     return build_again("ssscore", CHECKOUT / "guest-apps/sss-core", scratch, environment={}, umask=0o077)
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_another_build_gives_the_same_bytes(image: Path, again: Again) -> None:
     for name in ("kernel", "initrd", "manifest.json"):
         assert (again.folder / name).read_bytes() == (image / name).read_bytes(), name
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.skipif(
     recipe_under_test("ssscore") == "buildroot", reason="Buildroot's compiler does not note its sources"
 )
