@@ -31,6 +31,9 @@ FABRIC := --manifest-path harness/fabric/Cargo.toml
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# What harness/setup.sh is divided into, in this order.
+PARTS := packages python programs images
+
 .PHONY: setup
 setup: ## Install what is missing and build everything
 	@harness/setup.sh
@@ -57,20 +60,30 @@ run: setup ## Run the main job: quickstart (SCENARIO=..., TOPOLOGY=..., RUN_OPTI
 topology: setup ## Boot the machines of TOPOLOGY and leave them up (sundial exec, console, down)
 	@./sundial up $(if $(TOPOLOGY),$(TOPOLOGY),two-hosts-10base-t)
 
-# ---- Checks: suites that need nothing of one another run side by side, each with its output in one piece ----
+# ---- Tests: suites that need nothing of one another run side by side, each with its output in one piece ----
 
 JOBS ?= $(shell nproc)
-PYTEST := $(PYTHON) -m pytest -q --durations=10 --durations-min=1
+# Set by `make test-all`: each suite runs what is marked `night` as well, and properties have more cases.
+NIGHT ?=
+PROPERTY_CASES ?= $(if $(NIGHT),10000,200)
+export NIGHT PROPERTY_CASES
+export PROPTEST_CASES := $(PROPERTY_CASES)
+TIER := $(if $(NIGHT),,and not night) and not alone
+
+SUITE := harness/suite.py
+JUNIT = --junitxml=$(CURDIR)/.sundial/test/$@.junit.xml
+PYTEST = $(PYTHON) -m pytest -q $(JUNIT)
 C_SOURCES = git ls-files '*.c' '*.h' '*.cc'
 SHELL_SCRIPTS = git grep -lE '^\#!/bin/(ba)?sh' -- ':!*.py' ':!*.md'
-CHECKS := check-fabric check-python check-style check-types check-clock check-sss-core check-guest-apps check-images
-VM_TESTS := vm-harness vm-guests
+CHECKS := check-python check-fabric check-guest-apps check-sss-core check-types check-style check-clock check-images
+VM_TESTS := vm-harness vm-images
+ALL := $(CHECKS) $(VM_TESTS)
 
 .PHONY: check
 check: setup-tests ## Format, lint, types and every test that boots no machine
 	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(CHECKS)
 
-.PHONY: $(CHECKS)
+.PHONY: $(ALL)
 check-style: ## Formatting and linters of all languages
 	@cd harness && ../$(PYTHON) -m ruff check --quiet . && ../$(PYTHON) -m ruff format --quiet --check .
 	@$(CARGO) fmt $(FABRIC) --all --check
@@ -103,26 +116,60 @@ check-sss-core: ## SSS-CORE's parts, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps/sss-core check
 
 check-python: ## The harness without machines
-	@cd harness && ../$(PYTEST) -n 2 -m "not vm and not night" tests
+	@cd harness && ../$(PYTEST) -n 2 --dist loadgroup --no-loadscope-reorder -m "not vm $(TIER)" tests
 
 check-images: ## The images' recipes, and what Buildroot reads, without a release
-	@$(PYTEST) -m "not vm and not night" images
-	@$(PYTEST) -m "not night" buildroot-configs
+	@$(PYTEST) -m "not vm $(TIER)" images
+	@$(PYTEST) -m "not vm $(TIER)" --junitxml=$(CURDIR)/.sundial/test/$@-buildroot.junit.xml buildroot-configs
+
+# Collecting all other files, too, takes each worker several seconds. What takes longest begins first.
+LONGEST := $(patsubst %,tests/%.py,run/test_smoke_vm run/test_faults_vm run/test_smoke_topologies_vm)
+VM_FILES = $(LONGEST) $(filter-out $(LONGEST),$(sort $(shell cd harness && grep -rl 'mark\.vm' --include='*.py' tests)))
+vm-harness: # machines wait more than they compute
+	@cd harness && ../$(PYTEST) -n 3 --dist loadgroup --no-loadscope-reorder -m "vm $(TIER)" $(VM_FILES)
+vm-images:
+	@$(PYTEST) -m "vm $(TIER)" images
+	@$(PYTEST) -m "vm $(TIER)" --junitxml=$(CURDIR)/.sundial/test/$@-kernel.junit.xml guest-apps/sss-core/tests
+vm-alone:
+	@cd harness && ../$(PYTEST) -m alone $(VM_FILES)
+
+# Each suite with its duration, and what of the set-up it waits for: the rest goes on beside it.
+.PHONY: $(ALL:%=suite-%) suite-vm-alone $(PARTS:%=setup-%)
+$(ALL:%=suite-%) suite-vm-alone: suite-%:
+	+@$(SUITE) run $* -- $(MAKE) --no-print-directory $*
+suite-check-fabric suite-check-clock: setup-packages
+suite-check-types suite-check-style suite-check-guest-apps suite-check-sss-core: setup-python
+suite-check-python suite-check-images: setup-images
+$(VM_TESTS:%=suite-%): setup-images
+setup-python setup-programs: setup-packages
+setup-images: setup-python setup-programs
+$(PARTS:%=setup-%): setup-%:
+	+@WITH_TESTS=1 $(SUITE) run setup-$* -- harness/setup.sh $*
+
+# Runs suites and prints their durations, whatever becomes of them.
+define run_suites
+@$(SUITE) clean
+@status=0; $(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(ALL:%=suite-%) || status=$$?; \
+$(if $(NIGHT),[ $$status != 0 ] || $(MAKE) --no-print-directory suite-vm-alone || status=$$?;) \
+$(SUITE) report; exit $$status
+endef
 
 .PHONY: test
-test: check ## Pass every test, those with booted guests included
-	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(VM_TESTS)
+test: ## Pass the tests of the gate: every promise once, booted guests included (15 minutes of two cores)
+	$(run_suites)
 
-.PHONY: $(VM_TESTS)
-# Collecting all other files, too, takes each worker several seconds. What takes longest begins first.
-LONGEST := $(patsubst %,tests/%.py,kinds/test_kinds_vm run/test_smoke_vm run/test_faults_vm run/test_smoke_topologies_vm)
-VM_FILES = $(LONGEST) $(filter-out $(LONGEST),$(sort $(shell cd harness && grep -rlE 'mark\.(vm|night)' --include='*.py' tests)))
-vm-harness: # machines wait more than they compute
-	@cd harness && ../$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "vm or night" $(VM_FILES)
-vm-guests:
-	@$(PYTEST) -m "vm or night" images
-	@$(PYTEST) -m night buildroot-configs
-	@$(PYTEST) -m vm guest-apps/sss-core/tests
+.PHONY: test-all
+test-all: ## Pass every test, those of the night included
+	@$(MAKE) --no-print-directory test NIGHT=1
+
+SINCE ?= HEAD
+.PHONY: test-changed
+test-changed: setup-tests ## Pass the tests that a change asks for (SINCE=REVISION, by default what is not committed)
+	@cd harness && ../$(PYTHON) -m tests.changed --since $(SINCE)
+
+.PHONY: digests
+digests: setup-tests ## Record what scenarios write, after a deliberate change (SCENARIOS="quickstart ..."; then review the diff)
+	@cd harness && ../$(PYTHON) -m tests.run.digests $(SCENARIOS)
 
 .PHONY: test-images
 test-images: ## Build the images from a release (BUILDROOT=DIR), then run their tests on them
@@ -130,8 +177,8 @@ ifeq ($(BUILDROOT),)
 	@echo 'BUILDROOT is not set: the Buildroot images were not built'
 else
 	@WITH_IMAGES=0 $(MAKE) --no-print-directory setup-tests images
-	@$(PYTEST) buildroot-configs
-	@$(PYTEST) -m "vm or night" images
+	@$(PYTHON) -m pytest -q buildroot-configs
+	@$(PYTHON) -m pytest -q -m "vm or night" images
 endif
 
 .PHONY: format

@@ -8,14 +8,21 @@ cd "$(dirname "$0")/.."
 stamps=.sundial/setup
 mkdir -p "$stamps"
 
-# One set-up of a checkout at a time: a second one would remove what the first is filling.
+# One set-up of a part at a time: a second one would remove what the first is filling.
 if [ -z "${SUNDIAL_SETUP_LOCKED:-}" ]; then
     export SUNDIAL_SETUP_LOCKED=1
-    status=0
-    flock --exclusive --nonblock --close --conflict-exit-code 75 "$stamps/lock" harness/setup.sh || status=$?
-    [ "$status" = 75 ] || exit "$status"
-    printf 'setup: waiting for another set-up of this checkout\n' >&2
-    exec flock --exclusive --close "$stamps/lock" harness/setup.sh
+    [ $# -gt 0 ] || set -- packages python programs images
+    for part in "$@"; do
+        status=0
+        flock --exclusive --nonblock --close --conflict-exit-code 75 "$stamps/lock-$part" harness/setup.sh "$part" || status=$?
+        if [ "$status" = 75 ]; then
+            printf 'setup: waiting for another set-up of this checkout\n' >&2
+            flock --exclusive --close "$stamps/lock-$part" harness/setup.sh "$part" || exit $?
+        elif [ "$status" != 0 ]; then
+            exit "$status"
+        fi
+    done
+    exit 0
 fi
 
 say() { printf 'setup: %s\n' "$1" >&2; }
@@ -78,20 +85,35 @@ python_environment() {
     printf '%s\n' "$PWD/harness" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sundial.pth"
 }
 
-install_packages "$packages"
-[ "${WITH_TESTS:-}" = 1 ] && install_packages "$test_packages"
-[ "${WITH_BENCH:-}" = 1 ] && install_packages "$bench_packages"
-[ "${SUNDIAL_RECIPE:-}" = tuned ] && install_packages "$kernel_packages"
-[ "${SUNDIAL_RECIPE:-}" = buildroot ] && install_packages "$buildroot_packages"
-/usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "/usr/bin/python3 is older than 3.11"
-command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or newer (rustup)"
+# ---- The parts ----
 
-once python "$(sha256sum harness/requirements.lock | cut -d' ' -f1) $PWD $(/usr/bin/python3 --version)" python_environment
-make --no-print-directory -s -C harness/clock >&2
-make --no-print-directory -s -C harness/confine >&2
-cargo build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not build harness/fabric"
-# cargo-deny works offline on every crate of the lock file, those for other systems too; building fetches only its own.
-[ "${WITH_TESTS:-}" != 1 ] || cargo fetch --quiet --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not fetch the crates of harness/fabric"
-[ "${WITH_IMAGES:-1}" = 0 ] || ./sundial images build --if-needed >&2
-# Runs would build it on demand; tests that need it are skipped without.
-[ "${WITH_IMAGES:-1}" = 0 ] || [ "${WITH_TESTS:-}" != 1 ] || ./sundial images build --if-needed linux-python >&2
+part_packages() {
+    install_packages "$packages"
+    [ "${WITH_TESTS:-}" != 1 ] || install_packages "$test_packages"
+    [ "${WITH_BENCH:-}" != 1 ] || install_packages "$bench_packages"
+    [ "${SUNDIAL_RECIPE:-}" != tuned ] || install_packages "$kernel_packages"
+    [ "${SUNDIAL_RECIPE:-}" != buildroot ] || install_packages "$buildroot_packages"
+    /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "/usr/bin/python3 is older than 3.11"
+    command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or newer (rustup)"
+}
+
+part_python() {
+    once python "$(sha256sum harness/requirements.lock | cut -d' ' -f1) $PWD $(/usr/bin/python3 --version)" python_environment
+}
+
+part_programs() {
+    make --no-print-directory -s -C harness/clock >&2
+    make --no-print-directory -s -C harness/confine >&2
+    cargo build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not build harness/fabric"
+    # cargo-deny works offline on every crate of the lock file, those for other systems too; building fetches only its own.
+    [ "${WITH_TESTS:-}" != 1 ] || cargo fetch --quiet --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not fetch the crates of harness/fabric"
+}
+
+part_images() {
+    [ "${WITH_IMAGES:-1}" != 0 ] || return 0
+    ./sundial images build --if-needed >&2
+    # Runs would build it on demand; tests that need it are skipped without.
+    [ "${WITH_TESTS:-}" != 1 ] || ./sundial images build --if-needed linux-python >&2
+}
+
+"part_$1"

@@ -17,6 +17,14 @@ settings.register_profile("tier", max_examples=int(os.environ.get("PROPERTY_CASE
 settings.load_profile("tier")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the plugin that reads these marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A worker takes a whole file (--dist loadgroup), whose tests may share machines, unless it is marked `spread`."""
+    for item in items:
+        if item.get_closest_marker("spread") is None:
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
+
+
 @pytest.fixture(autouse=True)
 def _no_recipe_of_the_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """`make test KERNEL=tuned` means the machines that are booted; made-up images have made-up recipes."""

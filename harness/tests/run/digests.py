@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Digests of what runs wrote, recorded in `digests.json`: the same run must write the same bytes after any commit.
+
+    python -m tests.run.digests               # run the first variant of every scenario, write the table (in harness/)
+    python -m tests.run.digests SCENARIO...   # only these
+
+An entry holds for one QEMU, one set of images and one seed. A run without an entry is compared with a second run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+TABLE = Path(__file__).with_name("digests.json")
+
+
+class Key(NamedTuple):
+    """What the bytes of a run depend on, beside the scenario and the code."""
+
+    qemu: str
+    """Version: firmware and tables move a guest's boot, and its entropy and ports with it."""
+    images: Mapping[str, str]
+    """sha256 of kernel and initrd by image."""
+    seed: int
+
+
+def key(record: Mapping[str, Any]) -> Key:
+    """The key of a run, by its run.json."""
+    images = {
+        name: hashlib.sha256("".join(image["sha256"][part] for part in ("kernel", "initrd")).encode()).hexdigest()
+        for name, image in sorted(record["images"].items())
+    }
+    return Key(record["versions"]["qemu"], images, record["seed"])
+
+
+def digests(run: Path) -> dict[str, str]:
+    """sha256 of every file that does not change when a run is repeated: wire/, samples and consoles."""
+    files = [path for path in (run / "wire").rglob("*") if path.is_file()]
+    files += [*run.glob("nodes/*/samples.jsonl"), *run.glob("nodes/*/console.log"), run / "samples.parquet"]
+    return {str(path.relative_to(run)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
+
+
+def different(expected: Mapping[str, str], actual: Mapping[str, str]) -> list[str]:
+    """Names of the files that differ, or that only one of both has."""
+    return sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
+
+
+def load(table: Path = TABLE) -> dict[str, list[dict[str, Any]]]:
+    """Entries by scenario."""
+    found: dict[str, list[dict[str, Any]]] = json.loads(table.read_text())
+    return found
+
+
+def find(entries: Iterable[Mapping[str, Any]], wanted: Key) -> dict[str, str] | None:
+    """The recorded digests of a run with this key; None where there is no such entry."""
+    for entry in entries:
+        if Key(entry["qemu"], entry["images"], entry["seed"]) == wanted:
+            return dict(entry["files"])
+    return None
+
+
+def put(entries: list[dict[str, Any]], record: Mapping[str, Any], files: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The entries with one more, which replaces that of the same QEMU."""
+    made = key(record)
+    kept = [entry for entry in entries if entry["qemu"] != made.qemu]
+    return sorted([*kept, {**made._asdict(), "files": dict(files)}], key=lambda entry: str(entry["qemu"]))
+
+
+def main(scenarios: list[str]) -> None:
+    from sundial.model.catalog import names
+    from tests.run.smallest import run_first_variant
+
+    table = load() if TABLE.exists() else {}
+    with tempfile.TemporaryDirectory(prefix="digests-") as folder:
+        for scenario in scenarios or names("scenario"):
+            run = run_first_variant(scenario, Path(folder) / scenario)
+            table[scenario] = put(table.get(scenario, []), json.loads((run / "run.json").read_text()), digests(run))
+            print(f"{scenario}: {len(digests(run))} files", flush=True)
+    table = {name: table[name] for name in sorted(table) if name in names("scenario")}
+    TABLE.write_text(json.dumps(table, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
