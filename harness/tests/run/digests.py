@@ -76,14 +76,15 @@ def main(scenarios: list[str]) -> None:
     from sundial.model.catalog import names
     from tests.run.smallest import run_first_variant
 
-    table = load() if TABLE.exists() else {}
-    with tempfile.TemporaryDirectory(prefix="digests-") as folder:
-        for scenario in scenarios or names("scenario"):
+    shipped = names("scenario")
+    table = {name: entries for name, entries in (load() if TABLE.exists() else {}).items() if name in shipped}
+    for scenario in scenarios or shipped:
+        with tempfile.TemporaryDirectory(prefix="digests-") as folder:
             run = run_first_variant(scenario, Path(folder) / scenario)
-            table[scenario] = put(table.get(scenario, []), json.loads((run / "run.json").read_text()), digests(run))
-            print(f"{scenario}: {len(digests(run))} files", flush=True)
-    table = {name: table[name] for name in sorted(table) if name in names("scenario")}
-    TABLE.write_text(json.dumps(table, indent=1) + "\n")
+            record = json.loads((run / "run.json").read_text())
+            table[scenario] = put(table.get(scenario, []), record, digests(run))
+        TABLE.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n")
+        print(f"{scenario}: {len(table[scenario])} entries", flush=True)
 
 
 if __name__ == "__main__":
