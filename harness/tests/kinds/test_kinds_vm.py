@@ -13,7 +13,7 @@ import pytest
 
 from tests.kinds.tree import CHECKOUT, Tree, copy_checkout
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.vm, pytest.mark.night, pytest.mark.timeout(900)]
 
 FABRIC = Path("harness/fabric")
 REGISTRATION = {

@@ -80,6 +80,7 @@ def test_each_entry_of_the_allow_list_says_why_and_names_runs_that_there_are() -
 
 
 @pytest.mark.vm
+@pytest.mark.night
 @pytest.mark.timeout(600)
 def test_a_new_run_is_judged_as_the_stored_one(tmp_path: Path) -> None:
     run = runs.make("sunrpc-virtual", tmp_path)

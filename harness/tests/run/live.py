@@ -75,6 +75,11 @@ def require_guests(*images: str) -> None:
         _require_image(image)
 
 
+def night(*values: object) -> Any:
+    """Values of a parameter for the nightly tier only."""
+    return pytest.param(*values, marks=pytest.mark.night)
+
+
 def require_nodes(network: Network) -> None:
     """The machines of `network` can boot here."""
     require_guests(*sorted({node.image for node in network.nodes}))

@@ -28,7 +28,7 @@ from tests.machines.daemons import (
     session_daemon,
     system_daemon,
 )
-from tests.run.live import END_S, HARNESS, LiveRun, require_guests, sundial, write_scenario
+from tests.run.live import END_S, HARNESS, LiveRun, night, require_guests, sundial, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
@@ -77,14 +77,22 @@ def system(tmp_path: Path) -> Iterator[Reached]:
         yield Reached("qemu:///system", daemon_pid(started), place.command(cwd=HARNESS))
 
 
-@pytest.fixture(params=["socket_of_a_user", "session", "system"])
+@pytest.fixture
 def daemon(request: pytest.FixtureRequest) -> Reached:
     found = request.getfixturevalue(request.param)
     assert isinstance(found, Reached)
     return found
 
 
-@pytest.mark.parametrize("clock", ["virtual", "real"])
+@pytest.mark.parametrize(
+    ("daemon", "clock"),
+    [
+        ("system", "virtual"),
+        night("system", "real"),
+        *(night(name, clock) for name in ("socket_of_a_user", "session") for clock in ("virtual", "real")),
+    ],
+    indirect=["daemon"],
+)
 def test_a_run_and_what_it_leaves_when_killed(tmp_path: Path, daemon: Reached, clock: str) -> None:
     scenario = write_scenario(tmp_path, sizes="0:64:16", calls=5)
     run = LiveRun(scenario, tmp_path / "run", "--connect", daemon.uri, "--clock", clock, **daemon.how())
@@ -93,18 +101,19 @@ def test_a_run_and_what_it_leaves_when_killed(tmp_path: Path, daemon: Reached, c
     assert status == 0, output
     assert (run.leftovers(), daemon.machines()) == ([], [])
 
-    hurt = LiveRun(
-        write_scenario(tmp_path), tmp_path / "hurt", "--connect", daemon.uri, "--clock", clock, **daemon.how()
-    )
+    # Cold, for then it boots a guest to be saved, too, which writes files of ours.
+    options = ["--connect", daemon.uri, "--clock", clock, *(["--cold"] if clock == "virtual" else [])]
+    hurt = LiveRun(write_scenario(tmp_path), tmp_path / "hurt", *options, **daemon.how())
     hurt.wait_batches(1)
     assert len(daemon.machines()) == 2
+    assert uids(hurt) == [str(os.geteuid())] * 2, "QEMU is the user who asked"
     hurt.process.kill()
     hurt.process.communicate()
     wait_until(lambda: not hurt.leftovers() and not daemon.machines(), seconds=END_S, what="everything to be gone")
     assert hurt.record()["status"] == "interrupted"
 
 
-@pytest.mark.parametrize("clock", ["virtual", "real"])
+@pytest.mark.parametrize("clock", [night("virtual"), "real"])
 def test_a_daemon_that_dies_ends_the_run(tmp_path: Path, socket_of_a_user: Reached, clock: str) -> None:
     uri = socket_of_a_user.uri
     run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--connect", uri, "--clock", clock)
@@ -117,22 +126,14 @@ def test_a_daemon_that_dies_ends_the_run(tmp_path: Path, socket_of_a_user: Reach
     assert run.record()["status"] == "failed"
 
 
-def test_under_the_system_daemon_qemu_is_the_user_who_asked(tmp_path: Path, system: Reached) -> None:
-    # Cold, for then it boots a guest to be saved, too, which writes files of ours.
-    run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--connect", system.uri, "--cold", **system.how())
-    run.wait_batches(1)
-    uids = [re.findall(r"^Uid:\s+(\d+)", status.read_text(), re.MULTILINE)[0] for status in machines(run)]
-    run.process.send_signal(signal.SIGINT)
-    run.end()
-    assert uids == [str(os.geteuid())] * 2
-
-
-def machines(run: LiveRun) -> list[Path]:
-    """Status files of the QEMUs of a run."""
+def uids(run: LiveRun) -> list[str]:
+    """Users of the QEMUs of a run."""
     pids = [pid for pid in reaper.processes_of(run.token) if reaper.command_line(pid).startswith(b"/usr/bin/qemu")]
-    return [Path(f"/proc/{pid}/status") for pid in pids]
+    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
+    return [re.findall(r"^Uid:\s+(\d+)", status, re.MULTILINE)[0] for status in statuses]
 
 
+@pytest.mark.parametrize("daemon", ["session", night("socket_of_a_user"), night("system")], indirect=True)
 def test_a_topology_is_up_through_a_daemon(tmp_path: Path, daemon: Reached) -> None:
     topology = tmp_path / "daemon-pair.yaml"
     topology.write_text((Places().checkout / "topologies" / "two-hosts-switched.yaml").read_text())
@@ -150,6 +151,7 @@ def test_a_topology_is_up_through_a_daemon(tmp_path: Path, daemon: Reached) -> N
     assert daemon.machines() == []
 
 
+@pytest.mark.night
 def test_a_daemon_that_dies_takes_the_topology_down(tmp_path: Path, socket_of_a_user: Reached) -> None:
     topology = tmp_path / "lost-pair.yaml"
     topology.write_text((Places().checkout / "topologies" / "two-hosts-switched.yaml").read_text())

@@ -20,7 +20,7 @@ import pytest
 
 from sundial.machines.waiting import wait_until
 from tests.run import live
-from tests.run.live import END_S, HARNESS, VARIABLES, require_guests, sundial, up
+from tests.run.live import END_S, HARNESS, VARIABLES, night, require_guests, sundial, up
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
@@ -40,7 +40,7 @@ segments:
 NAME = "exec-pair"
 
 
-@pytest.fixture(scope="module", params=["real", "virtual"])
+@pytest.fixture(scope="module", params=[night("real"), "virtual"])
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     require_guests("linux", "ssscore")
     topology = tmp_path_factory.mktemp("up") / f"{NAME}.yaml"

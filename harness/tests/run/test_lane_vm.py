@@ -11,7 +11,7 @@ import pytest
 from tests.run.live import END_S, LiveRun, require_guests, stirred
 from tests.segments.lane_golden import check_golden
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900), pytest.mark.spread]
 
 SCENARIO = """\
 description: the port mapper, and two calls
@@ -53,6 +53,7 @@ def test_join_first_and_second_call(tmp_path: Path) -> None:
     check_golden(passed(LiveRun(scenario(tmp_path, "two-hosts-lane"), tmp_path / "run")))
 
 
+@pytest.mark.night
 def test_the_mixed_path_is_the_same_to_the_byte_with_other_gates(tmp_path: Path) -> None:
     calls = scenario(tmp_path, "pc-hub-lane")
     plain = passed(LiveRun(calls, tmp_path / "plain"))

@@ -66,6 +66,7 @@ def test_every_call_is_proven_by_what_the_guest_captured(made: tuple[Path, str])
     assert any(line.startswith("loopback: checksums") for line in verdict["unproven"])
 
 
+@pytest.mark.night
 def test_a_run_repeats_to_the_byte(made: tuple[Path, str], tmp_path: Path) -> None:
     again, _ = once(tmp_path)
     for name in (CAPTURE, "wire/spare.pcapng", "nodes/server/samples.jsonl", "nodes/server/console.log"):

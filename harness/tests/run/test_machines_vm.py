@@ -28,7 +28,7 @@ from tests.run.live import (
     write_scenario,
 )
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900), pytest.mark.spread]
 
 IN_ORDER = """
 import sys
@@ -54,6 +54,28 @@ def made(run: LiveRun, seconds: float = END_S) -> str:
     return output
 
 
+def test_a_cold_run_and_one_with_other_gates_beside_it_give_the_same_bytes(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:1024:512", calls=10)
+    cold = LiveRun(scenario, tmp_path / "cold", "--cold")
+    counted = stirred(3_000, scenario, tmp_path / "often")
+    assert "booting the guests" in made(cold)
+    # More than ten times as many as the six a frame that a call needs at most.
+    assert counted["gates"] > 60 * counted["sent"]
+    assert_equal(tmp_path / "cold", tmp_path / "often")
+    assert cold.record()["nodes"] == LiveRun.read(tmp_path / "often")["nodes"]
+
+
+def assert_equal(first: Path, second: Path) -> None:
+    if LiveRun.read(first)["images"] != LiveRun.read(second)["images"]:
+        pytest.skip("the image was changed meanwhile")
+    one, other = evidence(first), evidence(second)
+    assert one.keys() == other.keys()
+    assert [name for name in one if one[name] != other[name]] == []
+    assert len(one["wire/lan.pcapng"]) > 10_000
+
+
+@pytest.mark.night
+@pytest.mark.alone
 def test_the_same_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path, sizes="0:4096:512", calls=10)
     made(LiveRun(scenario, tmp_path / "quiet"))
@@ -63,14 +85,10 @@ def test_the_same_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
             argv, cwd=HARNESS, env={**os.environ, "PYTHONPATH": str(HARNESS)}, capture_output=True, check=False
         )
     assert done.returncode in (0, 1), done.stderr
-    first, second = evidence(tmp_path / "quiet"), evidence(tmp_path / "busy")
-    if LiveRun.read(tmp_path / "quiet")["images"] != LiveRun.read(tmp_path / "busy")["images"]:
-        pytest.skip("the image was changed meanwhile")
-    assert first.keys() == second.keys()
-    assert [name for name in first if first[name] != second[name]] == []
-    assert len(first["wire/lan.pcapng"]) > 10_000
+    assert_equal(tmp_path / "quiet", tmp_path / "busy")
 
 
+@pytest.mark.night
 def test_booted_guests_and_restored_ones_give_the_same_bytes(tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path, sizes="0:64:16", calls=5)
     made(LiveRun(scenario, tmp_path / "warm"))
@@ -84,6 +102,7 @@ def test_booted_guests_and_restored_ones_give_the_same_bytes(tmp_path: Path) -> 
     assert warm["captures"] == cold["captures"]
 
 
+@pytest.mark.night
 def test_when_the_clock_looks_changes_nothing(tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path, sizes="0:1024:512", calls=10)
     plain = stirred(0, scenario, tmp_path / "plain")
@@ -93,9 +112,7 @@ def test_when_the_clock_looks_changes_nothing(tmp_path: Path) -> None:
     # A call is a few gates: where frames are handed in and delivered, and where the CPU falls asleep.
     assert 0 < plain["gates"] < 6 * plain["sent"]
     assert plain["looks"] > 10 * plain["splits"]
-    first, second = evidence(tmp_path / "plain"), evidence(tmp_path / "often")
-    assert first.keys() == second.keys()
-    assert [name for name in first if first[name] != second[name]] == []
+    assert_equal(tmp_path / "plain", tmp_path / "often")
 
 
 def memory_of_its_own() -> list[str]:
@@ -105,6 +122,7 @@ def memory_of_its_own() -> list[str]:
     return [word for name in ("client", "server") for word in ("--set", f"machines.{name}.memory={size} MiB")]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("part", ["state", "memory"])
 def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path, part: str) -> None:
     scenario = write_scenario(tmp_path, sizes="0:32:16", calls=2)
@@ -124,19 +142,25 @@ def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path, part: str
     assert "making it again" not in made(LiveRun(scenario, tmp_path / "three", *size))
 
 
-def test_a_write_to_the_memory_that_machines_share_fails_the_run(tmp_path: Path) -> None:
-    scenario = write_scenario(tmp_path, sizes="0:512:16", calls=20)
+def test_a_write_to_the_memory_that_machines_share_fails_the_run_and_the_next_one_makes_it_again(
+    tmp_path: Path,
+) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:512:16", calls=10)
     size = memory_of_its_own()
     run = LiveRun(scenario, tmp_path / "run", *size)
     run.wait_batches()
     domain = (run.partial / "nodes" / "client" / "domain.xml").read_text()
     (used,) = re.findall(r"mem-path=([^,]+),share=off", domain)
     with Path(used).open("r+b") as file:
-        file.write(file.read(1))
+        first = file.read(1)[0]
+        file.seek(0)
+        file.write(bytes([first ^ 1]))
     status, output = run.end()
     assert status == 4, output
     assert "was changed while they ran" in output
     assert run.leftovers() == []
+    said = made(LiveRun(scenario, tmp_path / "next", *size, "--set", "workloads.0.sizes=0"))
+    assert len(re.findall("is damaged .*making it again", said)) == 1
 
 
 def test_a_topology_is_up_until_it_is_down(tmp_path: Path) -> None:

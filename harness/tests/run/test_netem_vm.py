@@ -12,7 +12,7 @@ import pytest
 
 from tests.run.live import LiveRun, require_guests
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(600), pytest.mark.spread]
 
 SIZE = 1000
 ROUND_TRIP_BYTES = (14 + 20 + 8 + 44 + SIZE) + (14 + 20 + 8 + 28 + SIZE)
@@ -63,12 +63,13 @@ def guests() -> None:
     require_guests()
 
 
-def run(folder: Path, name: str, wires: str) -> Path:
+def run(folder: Path, name: str, wires: str, *options: str) -> Path:
     """One verified run; its directory."""
     (folder / f"{name}.yaml").write_text(HOSTS + wires)
     (folder / "datagrams.yaml").write_text(SCENARIO)
     out = folder / name
-    status, said = LiveRun(folder / "datagrams.yaml", out, "--topology", str(folder / f"{name}.yaml")).end()
+    options = ("--topology", str(folder / f"{name}.yaml"), *options)
+    status, said = LiveRun(folder / "datagrams.yaml", out, *options).end()
     assert status == 0, said
     return out
 
@@ -87,6 +88,17 @@ def passed(out: Path, entry: tuple[str, str], leaving: tuple[str, str]) -> float
     return float(came_out / went_in)
 
 
+def test_a_kernel_with_netem_delays_and_loses(tmp_path: Path) -> None:
+    calls = 60
+    out = run(tmp_path, "kernel", KERNEL.format(netem="delay 20ms loss 10%"), "--set", f"workloads.0.calls={calls}")
+    # Twice each way; the lines and the machines take less than a tenth of one delay.
+    assert 40_000_000 < round_trip_ns(out) < 42_000_000
+    way = passed(out, ("near", "client:eth0"), ("far", "server:eth0"))
+    # Four standard deviations; the run repeats, so this never flickers.
+    assert 0.9 - 4 * (0.9 * 0.1 / calls) ** 0.5 < way < 1
+
+
+@pytest.mark.night
 def test_delay_and_rate_are_those_of_the_kernel(tmp_path: Path) -> None:
     plain = run(tmp_path, "link-plain", LINK.format(link="limit: 1000"))
     kernel_plain = run(tmp_path, "kernel-plain", KERNEL.format(netem="limit 1000"))
@@ -109,6 +121,7 @@ def test_delay_and_rate_are_those_of_the_kernel(tmp_path: Path) -> None:
     assert abs(kernel_added - added) < 0.01 * line_ns + 200_000
 
 
+@pytest.mark.night
 def test_loss_is_that_of_the_kernel(tmp_path: Path) -> None:
     link = run(tmp_path, "link-loss", LINK.format(link="loss: 10 %"))
     kernel = run(tmp_path, "kernel-loss", KERNEL.format(netem="loss 10%"))

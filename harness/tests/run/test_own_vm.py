@@ -15,7 +15,7 @@ from sundial.machines.archives import cpio
 from sundial.machines.images import Image, Images
 from sundial.run.places import Places
 from tests.model.kernels import FILE, elf, newc
-from tests.run.live import LiveRun, require_guests, sundial, up, write_scenario
+from tests.run.live import LiveRun, night, require_guests, sundial, up, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
@@ -109,7 +109,7 @@ def test_files_are_there_with_their_modes_and_win_over_the_images(topology: Path
         assert told(topology, "server", "find", "/", "-xdev", "-name", "greet") == ""
 
 
-@pytest.mark.parametrize("clock", ["virtual", "real"])
+@pytest.mark.parametrize("clock", ["virtual", night("real")])
 def test_a_run_records_what_was_booted(topology: Path, tmp_path: Path, clock: str) -> None:
     record = run(tmp_path, "run", "--topology", str(topology), "--clock", clock)
     (booted,) = record["boots"].values()
@@ -127,6 +127,7 @@ def test_a_run_records_what_was_booted(topology: Path, tmp_path: Path, clock: st
     assert sundial("verify", str(tmp_path / "run")).returncode == 0
 
 
+@pytest.mark.night
 def test_the_same_files_under_other_names_give_the_same_bytes(image: Image, tmp_path: Path) -> None:
     for part, path in (("kernel", image.kernel), ("initrd", image.initrd)):
         shutil.copy(path, tmp_path / part)
@@ -149,8 +150,7 @@ def test_a_compressed_initrd_has_the_files_laid_over_it(image: Image, topology: 
         assert told(topology, "server", "cat", "/proc/cmdline").endswith(" loglevel=3 mine=1\n")
 
 
-@pytest.mark.parametrize("clock", ["virtual", "real"])
-@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize(("clock", "which"), [("virtual", 0), ("real", 1), night("real", 0), night("virtual", 1)])
 def test_what_does_not_come_up_names_its_machine(image: Image, tmp_path: Path, clock: str, which: int) -> None:
     scenario = write_scenario(tmp_path, sizes=SIZES, calls=2)
     live = LiveRun(scenario, tmp_path / "run", "--clock", clock, "--set", damaged(image, tmp_path)[which])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import END_S, HARNESS, require_guests
+from tests.run.live import END_S, HARNESS, night, require_guests
 from tests.run.tasks import Pair, build_task
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -42,13 +42,17 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_task(tmp_path_factory.mktemp("tasks"), "shrimp")
 
 
-def run_case(
-    program: Path, folder: Path, case: str, *, die: int | None = None, **backplane: str
-) -> dict[str, list[int]]:
+def run_cases(program: Path, folder: Path, *cases: str, die: int | None = None, **backplane: str) -> Pair:
+    """One after another."""
     pair = Pair(program, folder, backplane)
-    pair.run(server=((server(die={"call": die}) if die else server(),), ()), client=((), (case,)))
+    pair.run(server=((server(die={"call": die}) if die else server(),), ()), client=((), cases))
     assert pair.faults("client") == pair.faults("server") == []
-    return pair.told("client", case)
+    return pair
+
+
+@pytest.fixture(scope="module")
+def refused(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    return run_cases(program, tmp_path_factory.mktemp("refused"), "mismatch", "hostile")
 
 
 def flight_ns(length: int) -> int:
@@ -57,7 +61,7 @@ def flight_ns(length: int) -> int:
 
 
 def test_what_a_call_costs_both_ends(program: Path, tmp_path: Path) -> None:
-    told = run_case(program, tmp_path, "budget", **RATES)
+    told = run_cases(program, tmp_path, "budget", **RATES).told("client", "budget")
     assert told["bind"] == [0]
     assert not any(told["wrong"])
     costs = {
@@ -67,8 +71,8 @@ def test_what_a_call_costs_both_ends(program: Path, tmp_path: Path) -> None:
     assert all(0 < costs[name] <= most for name, most in MOST.items()), costs
 
 
-def test_another_interface_is_refused_and_the_server_serves_on(program: Path, tmp_path: Path) -> None:
-    assert run_case(program, tmp_path, "mismatch") == {
+def test_another_interface_is_refused_and_the_server_serves_on(refused: Pair) -> None:
+    assert refused.told("client", "mismatch") == {
         "another hash": [MISMATCH],
         "more pages": [MISMATCH],
         "another version": [NO_NAME],
@@ -77,9 +81,9 @@ def test_another_interface_is_refused_and_the_server_serves_on(program: Path, tm
     }
 
 
-@pytest.mark.parametrize("case", ["dies", "dies-notify"])
+@pytest.mark.parametrize("case", [night("dies"), "dies-notify"])
 def test_a_server_that_ends_in_a_call_is_gone(program: Path, tmp_path: Path, case: str) -> None:
-    told = run_case(program, tmp_path, case, die=5)
+    told = run_cases(program, tmp_path, case, die=5).told("client", case)
     assert told["call"] == [5]
     assert told["status"] == told["next"] == [IS_GONE]
     # Its kernel says so: nobody waits for a timeout of 1 s.
@@ -87,8 +91,8 @@ def test_a_server_that_ends_in_a_call_is_gone(program: Path, tmp_path: Path, cas
     assert told["again"][0] in (NO_NAME, -261)
 
 
-def test_clients_of_ill_will_harm_themselves_alone(program: Path, tmp_path: Path) -> None:
-    told = run_case(program, tmp_path, "hostile")
+def test_clients_of_ill_will_harm_themselves_alone(refused: Pair) -> None:
+    told = refused.told("client", "hostile")
     assert told["bind"] == told["null"] == told["meanwhile"] == [0]
     assert told["no such procedure"] == [NO_PROCEDURE]
     assert told["in"] == told["out"] == told["inout"] == [GARBAGE]
@@ -97,7 +101,7 @@ def test_clients_of_ill_will_harm_themselves_alone(program: Path, tmp_path: Path
     assert told["afterwards"] == told["after nonsense"] == [0]
 
 
-@pytest.mark.parametrize("case", ["crash", "crash-notify"])
+@pytest.mark.parametrize("case", ["crash", night("crash-notify")])
 def test_clients_whose_node_restarts_lose_their_places_to_others(program: Path, tmp_path: Path, case: str) -> None:
     pair = Pair(program, tmp_path)
     restart = {"app": "restart", "options": {}}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every topology that is shipped comes up with booted guests, and they answer.
 
-Found by listing the folder, so that a new file is tested without being named here.
+Found by listing the folder, so that a new file is tested without being named here. Those that a scenario uses come up
+in test_smoke_vm, too.
 """
 
 from __future__ import annotations
@@ -11,18 +12,23 @@ import shutil
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
-from sundial.model.catalog import names
+from sundial.model.catalog import FOLDERS, names
 from sundial.model.images import IMAGES
 from sundial.model.load import load_topology
 from sundial.model.network import build_network
 from sundial.run.places import Places
-from tests.run.live import require_nodes, sundial, up
+from tests.run.live import night, require_nodes, sundial, up
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900), pytest.mark.spread]
 
 
-@pytest.mark.parametrize("topology", names("topology"))
+USED = {YAML(typ="safe", pure=True).load(path)["topology"] for path in FOLDERS["scenario"].glob("*.yaml")}
+"""By a scenario."""
+
+
+@pytest.mark.parametrize("topology", [night(name) if name in USED else name for name in names("topology")])
 def test_a_topology_comes_up_and_answers(tmp_path: Path, topology: str) -> None:
     network = build_network(load_topology(topology))
     require_nodes(network)

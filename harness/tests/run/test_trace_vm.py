@@ -14,7 +14,7 @@ import pytest
 from sundial.machines.functions import KALLSYMS
 from sundial.observe.trace import read_trace
 from sundial.run.places import Places
-from tests.run.live import require_guests, stirred, sundial
+from tests.run.live import night, require_guests, stirred, sundial
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
@@ -75,7 +75,10 @@ NEAR = {SCENARIO: "udp_sendmsg", SSS_CORE: "udp_received", BACKPLANE: "vmmc_rece
 TRACED = ("client", "server")
 
 
-@pytest.fixture(scope="module", params=[SCENARIO, SSS_CORE, BACKPLANE], ids=["linux", "sss-core", "backplane"])
+IDS = ("linux", "sss-core", "backplane")
+
+
+@pytest.fixture(scope="module", params=[SCENARIO, SSS_CORE, BACKPLANE], ids=IDS)
 def scenario(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -89,13 +92,25 @@ def folder(scenario: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def counts(folder: Path) -> dict[str, dict[str, int]]:
-    """What the clocks counted in a run without a trace, with one, and with one and gates at pseudo-random times."""
+def first(folder: Path) -> Path:
+    """A run with a trace. Where no snapshot of these machines was made yet, it boots them."""
+    stirred(0, folder / "calls.yaml", folder / "first", "--trace", "steps")
+    return folder / "first"
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path, first: Path) -> dict[str, int]:
+    """What the clocks counted in a run without a trace."""
+    del first
+    return stirred(0, folder / "calls.yaml", folder / "plain")
+
+
+@pytest.fixture(scope="module")
+def counts(folder: Path, plain: dict[str, int]) -> dict[str, dict[str, int]]:
+    """What they counted without a trace, with one, and with one and gates at pseudo-random times."""
     scenario = folder / "calls.yaml"
-    # Where no snapshot of these machines was made yet, the first run boots them.
-    stirred(0, scenario, folder / "first")
     return {
-        "plain": stirred(0, scenario, folder / "plain"),
+        "plain": plain,
         "traced": stirred(0, scenario, folder / "traced", "--trace", "steps"),
         "often": stirred(3_000, scenario, folder / "often", "--trace", "steps"),
     }
@@ -108,16 +123,28 @@ def evidence(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_a_trace_changes_nothing(folder: Path, counts: dict[str, dict[str, int]]) -> None:
-    plain = evidence(folder / "plain")
+def differing(folder: Path, traced: str) -> list[str]:
+    """Files of a run with a trace that are not as without one."""
+    one, other = evidence(folder / "plain"), evidence(folder / traced)
+    return [file for file in one if one[file] != other[file]]
+
+
+@pytest.mark.parametrize("scenario", [night(SCENARIO), SSS_CORE, night(BACKPLANE)], ids=IDS, indirect=True)
+def test_a_trace_changes_no_byte(scenario: str, folder: Path, plain: dict[str, int]) -> None:
+    del scenario, plain  # the runs are made
+    assert differing(folder, "first") == []
+
+
+@pytest.mark.night
+def test_a_trace_changes_nothing_however_often_the_clock_looks(folder: Path, counts: dict[str, dict[str, int]]) -> None:
     for name in ("traced", "often"):
-        traced = evidence(folder / name)
-        assert [file for file in plain if plain[file] != traced[file]] == []
+        assert differing(folder, name) == []
         assert counts[name]["instructions"] == counts["plain"]["instructions"]
     assert counts["plain"]["stamps"] == 0 < counts["traced"]["stamps"]
     assert not list((folder / "plain").glob("nodes/*/trace.bin"))
 
 
+@pytest.mark.night
 def test_each_trace_of_a_run_is_the_same(scenario: str, folder: Path, counts: dict[str, dict[str, int]]) -> None:
     assert counts["often"]["gates"] > 10 * counts["traced"]["gates"]
     for name in TRACED:
@@ -129,22 +156,19 @@ def test_each_trace_of_a_run_is_the_same(scenario: str, folder: Path, counts: di
     assert counts["traced"]["stamps_checked"] == halts > HALTS_LEAST[scenario]
 
 
-def test_the_steps_of_each_call_are_its_round_trip(
-    scenario: str, folder: Path, counts: dict[str, dict[str, int]]
-) -> None:
-    del counts  # the runs are made
-    verdict = json.loads((folder / "traced" / "verify.json").read_text())
-    samples = pl.read_parquet(folder / "traced" / "samples.parquet").with_row_index("call_row")
+def test_the_steps_of_each_call_are_its_round_trip(scenario: str, first: Path) -> None:
+    verdict = json.loads((first / "verify.json").read_text())
+    samples = pl.read_parquet(first / "samples.parquet").with_row_index("call_row")
     assert verdict["verdict"] == "pass"
     assert verdict["steps"]["calls"] == verdict["steps"]["exact"] == samples.height == CALLS[scenario]
-    steps = pl.read_parquet(folder / "traced" / "steps.parquet")
+    steps = pl.read_parquet(first / "steps.parquet")
     on_path = steps.filter("on_path").with_columns(took_ns=pl.col("end_ns") - pl.col("start_ns"))
     sums = on_path.group_by("call").agg(pl.col("took_ns").sum()).sort("call")
     assert sums["took_ns"].to_list() == samples["rtt_ns"].to_list()
     # No frame was lost: each path goes to the server and back, and nothing on it waits for a timer. (Between nodes the
     # first call opens their connection.)
     # A machine that has not slept yet has no stamps.
-    begun = max(int(read_trace(folder / "traced" / "nodes" / name).stamps["ns"][0]) for name in TRACED)
+    begun = max(int(read_trace(first / "nodes" / name).stamps["ns"][0]) for name in TRACED)
     whole = samples.filter(~pl.col("warmup") & (pl.col("start_ns") > begun))
     assert whole.height >= samples.height // 2
     on_path = on_path.join(whole, left_on="call", right_on="call_row", how="semi")
@@ -153,10 +177,8 @@ def test_the_steps_of_each_call_are_its_round_trip(
     assert set(on_path["node"]) == {"client", "server", ""}
 
 
-def test_a_function_that_is_not_there_is_named_with_the_nearest(
-    scenario: str, folder: Path, counts: dict[str, dict[str, int]]
-) -> None:
-    del counts  # the kernel has been asked
+def test_a_function_that_is_not_there_is_named_with_the_nearest(scenario: str, folder: Path, first: Path) -> None:
+    del first  # the kernel has been asked
     near = NEAR[scenario]
     done = sundial(
         "run", str(folder / "calls.yaml"), "--set", f"trace=[kernel:{near}x]", "--out", str(folder / "refused")
@@ -171,11 +193,10 @@ def test_a_function_that_is_not_there_is_named_with_the_nearest(
     assert not (folder / ".refused.partial").exists()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("scenario", [SCENARIO], ids=["linux"], indirect=True)
-def test_the_kernel_is_asked_once_for_a_snapshot(
-    scenario: str, folder: Path, counts: dict[str, dict[str, int]]
-) -> None:
-    del scenario, counts
+def test_the_kernel_is_asked_once_for_a_snapshot(scenario: str, folder: Path, first: Path) -> None:
+    del scenario, first
     assert list(Places().snapshots.glob(f"*/{KALLSYMS}"))
     done = sundial("run", str(folder / "calls.yaml"), "--trace", "steps", "--out", str(folder / "again"))
     assert done.returncode == 0, done.stderr

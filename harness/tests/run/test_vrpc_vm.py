@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.run.live import LiveRun, require_guests
+from tests.run.live import LiveRun, night, require_guests
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900), pytest.mark.spread]
 NS_OF_INSTRUCTION = 16
 WORD_NS = 500
 QUICK = (f"word_latency={WORD_NS} ns", "link_rate=4 Gbit/s", "dma_rate=4 Gbit/s")
@@ -32,6 +32,7 @@ def run(directory: Path, *options: str) -> pl.DataFrame:
     return pl.read_parquet(directory / "samples.parquet").filter(~pl.col("warmup"))
 
 
+@pytest.mark.night
 def test_two_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
     evidence = []
     for name in ("a", "b"):
@@ -49,7 +50,7 @@ def test_what_a_null_call_costs(tmp_path: Path) -> None:
     assert (median - 2 * WORD_NS) / NS_OF_INSTRUCTION <= NULL_MOST
 
 
-@pytest.mark.parametrize("wait", ["poll", "notify"])
+@pytest.mark.parametrize("wait", [night("poll"), "notify"])
 def test_rings_end_anywhere_and_long_messages_go_otherwise(tmp_path: Path, wait: str) -> None:
     sizes = "sizes=980,981,4097,40001,65536"  # 44 bytes more are a message: 1024 of it go by automatic update
     samples = run(tmp_path / "run", "transports=vrpc,vrpc-mbcf", "procedures=echo", sizes, "calls=8", f"wait={wait}")
@@ -64,7 +65,7 @@ def test_a_quick_machine_waits_for_its_adapter(tmp_path: Path) -> None:
     assert samples["ok"].all()
 
 
-@pytest.mark.parametrize("transport", ["vrpc", "vrpc-mbcf"])
+@pytest.mark.parametrize("transport", ["vrpc", night("vrpc-mbcf")])
 def test_a_server_that_dies_in_a_call_ends_it(tmp_path: Path, transport: str) -> None:
     options = [f"transports={transport}", "procedures=echo", "sizes=64", "calls=12", "warmup=0"]
     options += ["die={when: during, call: 5, restart: true}", "expect.failures=allowed", "total_timeout=5 s"]

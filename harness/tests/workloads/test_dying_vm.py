@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import LiveRun, require_guests
+from tests.run.live import LiveRun, night, require_guests
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(600), pytest.mark.spread]
 
 CALL = 3
 SCENARIO = """\
@@ -28,9 +28,9 @@ MOST_MS = 500
 @pytest.mark.parametrize(
     ("app", "error", "topology", "more"),
     [
-        ("grpc", "UNAVAILABLE", "two-hosts-python", ""),
+        night("grpc", "UNAVAILABLE", "two-hosts-python", ""),
         ("grpc", "UNAVAILABLE", "two-hosts-python", ", languages: [cpp]"),
-        ("rpyc", "EOFError", "two-hosts-python", ""),
+        night("rpyc", "EOFError", "two-hosts-python", ""),
         ("grpc", "UNAVAILABLE", "one-host", ", clients: server"),
         ("rpyc", "EOFError", "one-host", ", clients: server"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from tests.run.live import LiveRun, evidence, hog, require_guests
 
-pytestmark = [pytest.mark.vm, pytest.mark.night, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.vm, pytest.mark.night, pytest.mark.alone, pytest.mark.timeout(3600)]
 
 RUNS = int(os.environ.get("SUNDIAL_EQUAL_RUNS", "4"))
 """A few each time; twenty where somebody asks for them."""

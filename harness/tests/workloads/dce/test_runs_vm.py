@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from sundial.workloads.functions import NAMES
-from tests.run.live import LiveRun, require_guests
+from tests.run.live import LiveRun, night, require_guests
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(600), pytest.mark.spread]
 
 EACH_KIND = """\
 description: each policy, semantics and byte order
@@ -123,12 +123,12 @@ def test_each_policy_under_loss(tmp_path: Path) -> None:
     ("topology", "client", "server", "order", "packets"),
     [
         # RFC 791 at 1500 bytes: a fragment of 4096 is 3 packets, what is left of 4807 bytes is 1.
-        ("two-hosts-10base-t", "client", "server", "little", 4),
+        night("two-hosts-10base-t", "client", "server", "little", 4),
         ("sss-two-100base-tx", "client", "server", "big", 4),
-        ("sss-cluster", "linux", "n1", "big", 4),
-        ("sss-cluster", "n1", "linux", "little", 4),
+        night("sss-cluster", "linux", "n1", "big", 4),
+        night("sss-cluster", "n1", "linux", "little", 4),
         # A loopback has room for a whole fragment.
-        ("one-host", "server", "server", "big", 2),
+        night("one-host", "server", "server", "big", 2),
     ],
 )
 def test_the_twelve_functions(

@@ -13,7 +13,7 @@ import pytest
 from sundial.model.images import IMAGES
 from tests.run.live import LiveRun, require_guests
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(600), pytest.mark.spread]
 
 EACH_KIND = """\
 description: each function, container and way to compute
