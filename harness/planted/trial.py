@@ -22,7 +22,7 @@ Result = Literal["caught", "hung", "survives", "does not build"]
 CASES: Mapping[Tier, int] = {"gate": 200, "all": 10_000}
 """Of properties, as the Makefile has them."""
 LAST_BYTES = 1 << 20
-_TEST = re.compile(r"^(?:FAILED|ERROR) (\S+)|^test (\S+) \.\.\. FAILED", re.MULTILINE)
+_TEST = re.compile(r"^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$|^test (\S+) \.\.\. FAILED", re.MULTILINE)
 _COMPILER = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: |^error: could not compile|SyntaxError: ", re.MULTILINE)
 
 

@@ -122,7 +122,7 @@ def test_fault_that_does_not_fit_changes_nothing(tree: Scratch) -> None:
 @pytest.mark.parametrize(
     ("said", "test", "result"),
     [
-        ("FAILED tests/x.py::test_fin[1] - assert 1 == 2\n1 failed", "tests/x.py::test_fin[1]", "caught"),
+        ("FAILED x.py::test_fin[at 1] - assert 1 == 2\n1 failed", "x.py::test_fin[at 1]", "caught"),
         ("test hub::tests::gap ... FAILED\nerror: test failed, to rerun pass `-p x`", "hub::tests::gap", "caught"),
         ("x_test.c:7: expected 1, got 2\nmake: *** [x] Error 1\n", "x_test.c:7: expected 1, got 2", "caught"),
         ("x.c:7:3: error: unused x\nmake: *** [x] Error 1\n", "x.c:7:3: error: unused x", "does not build"),
