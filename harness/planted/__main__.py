@@ -56,6 +56,7 @@ def main(
         _list(faults)
         return
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
+        Path(folder).chmod(0o755)  # QEMU reads the copies' images as another user
         if clean:
             sys.exit(_clean(make_scratch(CHECKOUT, Path(folder) / "0"), faults, tier, limit_s))
         copies: SimpleQueue[Scratch] = SimpleQueue()
