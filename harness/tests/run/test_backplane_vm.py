@@ -66,12 +66,7 @@ def basics(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 @pytest.fixture(scope="module")
 def ends(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    return run_cases(program, tmp_path_factory.mktemp("ends"), "gone", "leaving", "limits", "random", "flood")
-
-
-@pytest.fixture(scope="module")
-def slow(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    return run_cases(program, tmp_path_factory.mktemp("slow"), "messages", "short", backplane=SLOW)
+    return run_cases(program, tmp_path_factory.mktemp("ends"), "gone", "leaving", "limits", "random")
 
 
 def test_stores_go_there_and_back(basics: Pair) -> None:
@@ -184,28 +179,31 @@ def test_whatever_a_task_asks_for_harms_nobody_and_leaves_nothing(ends: Pair) ->
     assert all(well > 200 for well in ends.told("client", "random-child")["went well"])
 
 
-def test_stores_wait_while_the_outgoing_fifo_is_full(ends: Pair) -> None:
+def test_stores_wait_while_the_outgoing_fifo_is_full(program: Path, tmp_path: Path) -> None:
     """4,000 packets of 40 bytes take 800 us of a line of 1,600 Mbit/s, whatever a store takes; the FIFO has 32 KiB."""
-    told = ends.told("client", "flood-client")
+    told = run_cases(program, tmp_path, "flood").told("client", "flood-client")
     assert (told["child"], told["last"], told["others ran"]) == ([PAGE_FAULT], [4000], [1])
     assert 4000 * 200 - 32768 * 5 < told["ns"][0] < 4000 * 200 * 1.05
 
 
-def test_who_floods_its_kernel_with_imports_waits_and_harms_nobody(slow: Pair) -> None:
+def test_who_floods_its_kernel_with_imports_waits_and_harms_nobody(program: Path, tmp_path: Path) -> None:
     """Twice 1,350 messages of 96 bytes take 0.77 ms each at 1 Mbit/s; the FIFO has 32 KiB. The end of 150 imports comes
     on top of a full one. Each import and its end is counted there, and another task is served meanwhile."""
-    assert slow.told("client", "messages-client") == {
+    pair = run_cases(program, tmp_path, "messages", backplane=SLOW)
+    assert pair.told("client", "messages-client") == {
         "while it sends": [1],
         "child": [PAGE_FAULT] * 2,
         "pages lost": [0],
     }
-    assert slow.told("server", "messages-server") == {"before the others": [1], "imported": [3001]}
+    assert pair.told("server", "messages-server") == {"before the others": [1], "imported": [3001]}
 
 
-def test_transfers_wait_while_the_outgoing_fifo_is_full(slow: Pair) -> None:
-    """3,000 packets of 33 bytes, on a line as slow as the memory that they are read from."""
-    assert slow.told("client", "short-client") == {"errors": [0]}
-    assert slow.told("server", "short-server") == {"last": [77]}
+@pytest.mark.night
+def test_transfers_wait_while_the_outgoing_fifo_is_full(program: Path, tmp_path: Path) -> None:
+    """3,000 packets of 33 bytes: 1,320 ns each on a line from whose memory a byte is read in 40 ns."""
+    pair = run_cases(program, tmp_path, "short", backplane={"link_rate": "200 Mbit/s", "dma_rate": "200 Mbit/s"})
+    assert pair.told("client", "short-client") == {"errors": [0]}
+    assert pair.told("server", "short-server") == {"last": [77]}
 
 
 def test_an_exporter_whose_node_restarts_is_gone_until_it_exports_again(program: Path, tmp_path: Path) -> None:
@@ -235,6 +233,7 @@ def test_two_runs_are_equal_to_the_byte(program: Path, tmp_path: Path) -> None:
     assert seen[0] == seen[1]
 
 
+@pytest.mark.night
 def test_the_ways_to_the_backplane_stay_short(program: Path, tmp_path: Path) -> None:
     pair = run_cases(program, tmp_path, "costs", backplane=QUICK)
     client, server = pair.told("client", "costs-client"), pair.told("server", "costs-server")

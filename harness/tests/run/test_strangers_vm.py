@@ -141,7 +141,8 @@ def test_the_fabric_names_who_breaks_the_rules(run: LiveRun, attack: str) -> Non
     assert "server" not in output.partition("sundial: ")[2]
 
 
-@pytest.mark.parametrize("attack", ["a length of 2^31", night("interface 60000")])
+@pytest.mark.night
+@pytest.mark.parametrize("attack", ITS_OWN)
 def test_a_machine_can_hurt_itself(run: LiveRun, attack: str) -> None:
     client = Client(run)
     began = time.monotonic()

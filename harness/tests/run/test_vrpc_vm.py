@@ -42,6 +42,7 @@ def test_two_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
     assert evidence[0] == evidence[1]
 
 
+@pytest.mark.night
 def test_what_a_null_call_costs(tmp_path: Path) -> None:
     quick = [f"segments.backplane.{each}" for each in QUICK]
     samples = run(tmp_path / "run", "transports=vrpc", "procedures=null", "calls=50", *quick)

@@ -31,7 +31,7 @@ MOST_MS = 500
         night("grpc", "UNAVAILABLE", "two-hosts-python", ""),
         ("grpc", "UNAVAILABLE", "two-hosts-python", ", languages: [cpp]"),
         night("rpyc", "EOFError", "two-hosts-python", ""),
-        ("grpc", "UNAVAILABLE", "one-host", ", clients: server"),
+        night("grpc", "UNAVAILABLE", "one-host", ", clients: server"),
         ("rpyc", "EOFError", "one-host", ", clients: server"),
     ],
 )

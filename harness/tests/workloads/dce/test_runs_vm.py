@@ -144,6 +144,7 @@ def test_the_twelve_functions(
     assert set(whole.select("request_packets", "reply_packets").iter_rows()) == {(packets, packets)}
 
 
+@pytest.mark.night
 def test_every_edge_at_a_small_mtu(tmp_path: Path) -> None:
     _, observed = passed(tmp_path, SMALL_MTU)
     sizes = dict(observed.select("size", "request_packets").iter_rows())
