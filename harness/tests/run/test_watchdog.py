@@ -63,3 +63,10 @@ def test_a_harness_that_was_stopped_draws_no_conclusion() -> None:
     assert watchdog.look(Signs((1,)), 0.0) is None
     assert watchdog.look(Signs((1,)), 500.0) is None
     assert watchdog.look(Signs((1,)), 507.0) is None
+
+
+def test_a_harness_that_was_stopped_for_as_long_as_a_hang_draws_no_conclusion() -> None:
+    watchdog = Watchdog(15.0)
+    assert watchdog.look(Signs((1,)), 0.0) is None
+    assert watchdog.look(Signs((1,)), 16.0) is None
+    assert watchdog.look(Signs((1,)), 17.0) is None
