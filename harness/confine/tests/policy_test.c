@@ -55,6 +55,8 @@ static void what_is_refused(void)
         "emulator /q\nread a\n",
         "emulator /q\n\n",
         "emulator /q\nuser 0 0\n",
+        "emulator /q\nuser 1 0\n",
+        "emulator /q\nuser 0 1\n",
         "emulator /q\nuser 1\n",
         "emulator /q\nuser 1 2 3\n",
         "emulator /q\nuser -1 1\n",
