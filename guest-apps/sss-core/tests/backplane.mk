@@ -4,9 +4,9 @@
 
 BACKPLANE_CHECK = $(OUT)/check/backplane
 BACKPLANE_SOURCES = tests/backplane_test.c $(patsubst %,kernel/vmmc%.c,_export _import _bind _memory) kernel/vmmc.c
-BACKPLANE_CFLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover $(WARNINGS) -Iinclude \
+BACKPLANE_CFLAGS = -std=c11 -D_GNU_SOURCE $(HOST_SANITIZE) $(WARNINGS) -Iinclude \
 	-iquote kernel -iquote ..
-BACKPLANE_FUZZ ?= 200000
+BACKPLANE_FUZZ ?= $(shell expr $(FUZZ) \* 200000)
 
 check: check-backplane
 .PHONY: check-backplane

@@ -4,10 +4,10 @@
 
 JOB_CHECK = $(OUT)/check/job
 JOB_GOLDEN = $(HERE)../../harness/tests/seams/golden/jobs
-JOB_CFLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover $(WARNINGS) -I. -Iinclude \
+JOB_CFLAGS = -std=c11 -D_GNU_SOURCE $(HOST_SANITIZE) $(WARNINGS) -I. -Iinclude \
 	-iquote kernel -iquote .. -DGOLDEN='"$(JOB_GOLDEN)"'
 JOB_SOURCES = tests/job_test.c kernel/job_image.c $(wildcard ../job/*.c) lib/json.c
-JOB_FUZZ ?= 30000
+JOB_FUZZ ?= $(shell expr $(FUZZ) \* 30000)
 
 check: check-job
 .PHONY: check-job

@@ -9,14 +9,15 @@
 #   MBCF_FUZZ=N          frames of the built-in fuzzer in `make check`
 
 MBCF_CHECK = $(OUT)/check/mbcf
-MBCF_FUZZ ?= 200000
+MBCF_FUZZ ?= $(shell expr $(FUZZ) \* 200000)
 MBCF_TESTS = wire rules ends faults certainty restarts
 MBCF_TABLES = $(wildcard mbcf/*.def include/sss/*.def include/rpc/*.def)
-MBCF_HEADERS = $(wildcard mbcf/*.h include/sss/*.h linux/*.h tests/mbcf_*.h) $(MBCF_TABLES) $(lastword $(MAKEFILE_LIST))
+MBCF_HEADERS = $(wildcard mbcf/*.h include/sss/*.h tests/mbcf_*.h) $(MBCF_TABLES) $(lastword $(MAKEFILE_LIST))
 MBCF_INCLUDES = -Iinclude -Imbcf -Itests -I../common -I../common/tests
-MBCF_CFLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all $(WARNINGS) $(MBCF_INCLUDES)
 MBCF_CORE = $(wildcard mbcf/*.c)
 MBCF_RIG = tests/mbcf_rig.c $(MBCF_CORE)
+MBCF_RIG_OBJECTS = $(call host_objects,$(MBCF_RIG))
+MBCF_STEPS_OBJECTS = $(patsubst %.c,$(MBCF_CHECK)/steps-%.o,$(notdir tests/mbcf_steps.c $(MBCF_CORE)))
 # What a WRITE of 4 bytes with its ack may cost in the core, both nodes together, with what is done while a frame is on the wire.
 MBCF_STEPS_MOST ?= 820
 
@@ -35,21 +36,36 @@ MBCF_PLANT_1 = --ops w --restarts 1,0 --loss 0 --copies 1 --timeouts 0 --fair-ev
 MBCF_PLANT_2 = --ops ew --restarts 0,0 --loss 1 --copies 0 --timeouts 0 --fair-every 64
 MBCF_PLANT_3 = --ops w --restarts 0,0 --loss 0 --copies 1 --timeouts 0 --fair-every 64
 
+MBCF_PARTS = order ways tests explore fuzz golden steps
 check: check-mbcf
-.PHONY: check-mbcf golden wire-tables fuzz explore
-check-mbcf: $(MBCF_CHECK)/table $(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps $(MBCF_CHECK)/explore-0 $(MBCF_PLANTS:%=$(MBCF_CHECK)/explore-%)
+.PHONY: check-mbcf $(MBCF_PARTS:%=check-mbcf-%) golden wire-tables fuzz explore
+check-mbcf: $(MBCF_PARTS:%=check-mbcf-%)
+
+check-mbcf-order: $(MBCF_CHECK)/table $(MBCF_STEPS_OBJECTS)
 	$(MBCF_CHECK)/table > $(MBCF_CHECK)/table.txt && python3 mbcf/generate.py --against $(MBCF_CHECK)/table.txt
 	python3 tests/mbcf_order.py $(MBCF_CORE:mbcf/%.c=$(MBCF_CHECK)/steps-%.o)
 	python3 tests/circles.py --upcall mbcf_channel_event $(MBCF_CORE:mbcf/%.c=$(MBCF_CHECK)/steps-%.o)
+
+check-mbcf-ways: $(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long
 	for ways in short long; do $(MBCF_CHECK)/ways-$$ways $(MBCF_CHECK)/ways-$$ways.pcap > $(MBCF_CHECK)/ways-$$ways.txt || exit 1; done
 	cmp $(MBCF_CHECK)/ways-short.pcap $(MBCF_CHECK)/ways-long.pcap && diff $(MBCF_CHECK)/ways-short.txt $(MBCF_CHECK)/ways-long.txt
-	for test in $(MBCF_TESTS) linux; do $(MBCF_CHECK)/$$test || exit 1; done
-	for bounds in $(MBCF_EXPLORE); do $(MBCF_CHECK)/explore-0 $$bounds || exit 1; done
+
+check-mbcf-tests: $(patsubst %,$(MBCF_CHECK)/%,$(MBCF_TESTS) linux)
+	for test in $^; do $$test || exit 1; done
+
+check-mbcf-explore: $(MBCF_CHECK)/explore-0 $(MBCF_PLANTS:%=$(MBCF_CHECK)/explore-%)
+	for bounds in $(MBCF_EXPLORE) $(if $(NIGHT),$(MBCF_EXPLORE_ALL)); do $(MBCF_CHECK)/explore-0 $$bounds || exit 1; done
 	$(foreach plant,$(MBCF_PLANTS),! $(MBCF_CHECK)/explore-$(plant) $(MBCF_PLANT_$(plant)) > $(MBCF_CHECK)/explore-$(plant).txt && grep -q "explore fail" $(MBCF_CHECK)/explore-$(plant).txt && ) true
-	$(MBCF_CHECK)/fuzz --frames $(MBCF_FUZZ)
-	mkdir -p $(MBCF_CHECK)/captures && $(MBCF_CHECK)/golden $(MBCF_CHECK)/captures
+
+check-mbcf-fuzz: $(MBCF_CHECK)/fuzz
+	$< --frames $(MBCF_FUZZ)
+
+check-mbcf-golden: $(MBCF_CHECK)/golden
+	mkdir -p $(MBCF_CHECK)/captures && $< $(MBCF_CHECK)/captures
 	for capture in tests/golden/*.pcap; do cmp $$capture $(MBCF_CHECK)/captures/$${capture##*/} || exit 1; done
-	$(MBCF_CHECK)/steps --most $(MBCF_STEPS_MOST)
+
+check-mbcf-steps: $(MBCF_CHECK)/steps
+	$< --most $(MBCF_STEPS_MOST)
 
 explore: $(MBCF_CHECK)/explore-0
 	for bounds in $(MBCF_EXPLORE_ALL); do $< $$bounds || exit 1; done
@@ -64,32 +80,26 @@ golden: $(MBCF_CHECK)/golden
 wire-tables:
 	python3 mbcf/generate.py
 
-$(MBCF_CHECK)/table: tests/mbcf_table.c $(MBCF_HEADERS)
+$(MBCF_TESTS:%=$(MBCF_CHECK)/%): $(MBCF_CHECK)/%: $(HOST)/tests/mbcf_%_test.o $(MBCF_RIG_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) $(MBCF_CFLAGS) -o $@ $<
+	$(HOST_LINK)
 
-$(MBCF_TESTS:%=$(MBCF_CHECK)/%): $(MBCF_CHECK)/%: tests/mbcf_%_test.c $(MBCF_RIG) $(MBCF_HEADERS)
+$(MBCF_CHECK)/table: $(HOST)/tests/mbcf_table.o
+$(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden: $(MBCF_CHECK)/%: $(HOST)/tests/mbcf_%.o $(MBCF_RIG_OBJECTS)
+$(MBCF_CHECK)/linux: $(call host_objects,tests/mbcf_linux_test.c $(NODE))
+$(MBCF_CHECK)/ways-short: $(HOST)/tests/mbcf_ways.o $(MBCF_RIG_OBJECTS)
+$(MBCF_CHECK)/ways-long: $(HOST)/tests/mbcf_ways.o $(MBCF_CHECK)/mbcf-long.o $(filter-out %/mbcf/mbcf.o,$(MBCF_RIG_OBJECTS))
+$(patsubst %,$(MBCF_CHECK)/%,table fuzz golden linux ways-short ways-long):
 	@mkdir -p $(@D)
-	$(CC) $(MBCF_CFLAGS) -o $@ $< $(MBCF_RIG)
+	$(HOST_LINK)
 
-$(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden: $(MBCF_CHECK)/%: tests/mbcf_%.c $(MBCF_RIG) $(MBCF_HEADERS)
+$(MBCF_CHECK)/mbcf-long.o: mbcf/mbcf.c $(MBCF_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(MBCF_CFLAGS) -O2 -o $@ $< $(MBCF_RIG)
-
-$(MBCF_CHECK)/ways-short: MBCF_WAYS = 1
-$(MBCF_CHECK)/ways-long: MBCF_WAYS = 0
-$(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long: tests/mbcf_ways.c $(MBCF_RIG) $(MBCF_HEADERS)
-	@mkdir -p $(@D)
-	$(CC) $(MBCF_CFLAGS) -O2 -DMBCF_SHORT_WAYS=$(MBCF_WAYS) -o $@ $< $(MBCF_RIG)
-
-$(MBCF_CHECK)/linux: tests/mbcf_linux_test.c $(wildcard linux/*.c) lib/mbcf_calls.c $(MBCF_CORE) ../common/clock.c $(MBCF_HEADERS)
-	@mkdir -p $(@D)
-	$(CC) $(MBCF_CFLAGS) -DSSS_LINUX -Ilinux -o $@ $(filter %.c,$^) -lpthread
+	$(CC) $(HOST_CFLAGS) -DMBCF_SHORT_WAYS=0 -c -o $@ $<
 
 # As the kernel compiles the core: as one, in a relocatable object, with the kernel's own memcpy.
 MBCF_STEPS_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -fno-pie -mgeneral-regs-only -fno-stack-protector -fcf-protection=none \
 	$(WARNINGS) $(MBCF_INCLUDES)
-MBCF_STEPS_OBJECTS = $(patsubst %.c,$(MBCF_CHECK)/steps-%.o,$(notdir tests/mbcf_steps.c $(MBCF_CORE)))
 $(MBCF_CHECK)/steps-%.o: mbcf/%.c $(MBCF_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(MBCF_STEPS_CFLAGS) $(WHOLE) -c -o $@ $<

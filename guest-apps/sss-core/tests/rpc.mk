@@ -2,10 +2,9 @@
 #
 # The RPC runtime on the host: XDR and messages against libtirpc, byte for byte.
 
-RPC_CHECK = $(OUT)/check/rpc
-RPC_HOST_CFLAGS = -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover -fvisibility=hidden $(WARNINGS) \
-	-Wno-cast-function-type -Iinclude -I$(RPC_CHECK)
-RPC_XDR_SOURCES = rpc/xdr.c rpc/xdr_mem.c rpc/xdr_rec.c rpc/xdr_size.c rpc/rpc_msg.c rpc/auth.c
+RPC_RUNTIME = $(patsubst %,rpc/%.c,xdr xdr_mem xdr_rec xdr_size rpc_msg auth socket record calls xid client clnt_udp clnt_tcp \
+	clnt_error clnt_create pmap svc transport svc_udp svc_tcp) tests/rpc/host_system.c
+RPC_RUNTIME_OBJECTS = $(call host_objects,$(RPC_RUNTIME))
 RPC_INTERFACES = $(RPC_CHECK)/nasty.h $(RPC_CHECK)/nasty_xdr.c $(RPC_CHECK)/echo.h $(RPC_CHECK)/echo_xdr.c
 
 check: check-rpc
@@ -25,18 +24,18 @@ endef
 $(eval $(call RPC_INTERFACE,tests/rpc/nasty))
 $(eval $(call RPC_INTERFACE,../echo/echo))
 
+$(HOST)/tests/rpc/%.o: HOST_CFLAGS += -DRPC_OURS -Wno-unused-variable
+$(HOST)/tests/rpc/stubs_main.o: HOST_CFLAGS += -Wno-unused-parameter -Wno-missing-prototypes
+
 # What rpcgen writes has unused variables.
 $(RPC_CHECK)/libtirpc_side.so: $(RPC_INTERFACES)
 	$(CC) -std=gnu11 -g -O1 -w -I/usr/include/tirpc -fPIC -shared -o $@ $(filter %.c,$^) -ltirpc
 
 # The sanitizer has functions of its own in front of those of XDR, which look for the real ones: hence libtirpc here, too.
-$(RPC_CHECK)/xdr: tests/rpc/xdr_main.c $(RPC_XDR_SOURCES) $(RPC_INTERFACES) $(wildcard include/rpc/*.h)
-	$(CC) $(RPC_HOST_CFLAGS) -Wno-unused-variable -o $@ $(filter %.c,$^) -ldl -Wl,--no-as-needed -ltirpc
+$(RPC_CHECK)/xdr: $(HOST)/tests/rpc/xdr_main.o $(HOST)/generated/nasty_xdr.o $(HOST)/generated/echo_xdr.o $(RPC_RUNTIME_OBJECTS)
+	$(HOST_LINK) -ldl -Wl,--no-as-needed -ltirpc
 
 # The same server and caller with either library: each calls each.
-
-RPC_RUNTIME = $(RPC_XDR_SOURCES) $(patsubst %,rpc/%.c,socket record calls xid client clnt_udp clnt_tcp clnt_error clnt_create \
-	pmap svc transport svc_udp svc_tcp) tests/rpc/host_system.c
 
 check-rpc: check-rpc-calls
 .PHONY: check-rpc-calls
@@ -44,8 +43,8 @@ check-rpc-calls: $(foreach side,ours theirs,$(RPC_CHECK)/server.$(side) $(RPC_CH
 	$(foreach caller,ours theirs,$(foreach server,ours theirs, \
 		timeout 60 $(RPC_CHECK)/caller.$(caller) $(RPC_CHECK)/server.$(server) $(server) &&)) true
 
-$(RPC_CHECK)/%.ours: tests/rpc/%_main.c $(RPC_CHECK)/nasty_xdr.c $(RPC_RUNTIME) $(wildcard include/rpc/*.h rpc/*.h) $(RPC_INTERFACES)
-	$(CC) $(RPC_HOST_CFLAGS) -DRPC_OURS -Wno-unused-variable -o $@ $< $(RPC_CHECK)/nasty_xdr.c $(RPC_RUNTIME)
+$(RPC_CHECK)/%.ours: $(HOST)/tests/rpc/%_main.o $(HOST)/generated/nasty_xdr.o $(RPC_RUNTIME_OBJECTS)
+	$(HOST_LINK)
 
 $(RPC_CHECK)/%.theirs: tests/rpc/%_main.c $(RPC_CHECK)/nasty_xdr.c $(RPC_INTERFACES)
 	$(CC) -std=gnu11 -g -O1 $(WARNINGS) -Wno-cast-function-type -Wno-unused-variable -I/usr/include/tirpc -I$(RPC_CHECK) \
@@ -70,8 +69,7 @@ $(RPC_CHECK)/$(1).h $(RPC_CHECK)/$(1)_xdr.c $(RPC_CHECK)/$(1)_clnt.c $(RPC_CHECK
 endef
 $(eval $(call RPC_STUBS,plain,-M))
 $(eval $(call RPC_STUBS,styled,-N))
-RPC_STUB_SOURCES = $(foreach interface,plain styled,$(patsubst %,$(RPC_CHECK)/$(interface)_%.c,xdr clnt svc))
+RPC_STUB_OBJECTS = $(foreach interface,plain styled,$(patsubst %,$(HOST)/generated/$(interface)_%.o,xdr clnt svc))
 
-# What rpcgen writes leaves variables and arguments unused and calls functions by pointers of other types.
-$(RPC_CHECK)/stubs: tests/rpc/stubs_main.c $(RPC_STUB_SOURCES) $(RPC_RUNTIME) $(wildcard include/rpc/*.h rpc/*.h)
-	$(CC) $(RPC_HOST_CFLAGS) -Wno-unused-variable -Wno-unused-parameter -Wno-missing-prototypes -o $@ $(filter %.c,$^)
+$(RPC_CHECK)/stubs: $(HOST)/tests/rpc/stubs_main.o $(RPC_STUB_OBJECTS) $(RPC_RUNTIME_OBJECTS)
+	$(HOST_LINK)
