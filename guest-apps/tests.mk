@@ -16,27 +16,41 @@ include $(wildcard */tests/tests.mk)
 $(CHECK):
 	mkdir -p $@
 
-$(CHECK)/common_test: common/tests/common_test.c $(COMMON) $(HEADERS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -o $@ $< $(COMMON) -ljansson -lpthread
-
-$(CHECK)/runner_test: runner/tests/runner_test.c $(COMMON) $(RUNNER) $(JOB) $(HEADERS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -Irunner -DGOLDEN='"$(GOLDEN)/jobs"' -o $@ $< $(RUNNER) $(JOB) $(COMMON) -ljansson -lpthread
-
-$(CHECK)/exec_test: runner/tests/exec_test.c $(COMMON) $(RUNNER) $(JOB) $(HEADERS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -Irunner -o $@ $< $(RUNNER) $(JOB) $(COMMON) -ljansson -lpthread
-
-$(CHECK)/raw_test: raw/tests/raw_test.c raw/header.c raw/values.c $(COMMON) $(HEADERS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -Iraw -o $@ $< raw/header.c raw/values.c $(COMMON) -ljansson -lpthread
-
 # The same applications, not stripped and with sanitizers.
-$(CHECK)/apps:
-	$(MAKE) OUT=$(CHECK)/apps SANITIZED=1 all
+APPS = $(CHECK)/apps
+$(APPS):
+	$(MAKE) OUT=$@ SANITIZED=1 $(patsubst %,$@/%,$(APPLETS) $(MBCF_APPS))
 
-.PHONY: $(CHECK)/apps
-check: $(UNIT_TESTS:%=$(CHECK)/%) $(CHECK)/apps
-	for test in $(UNIT_TESTS); do $(CHECK)/$$test || exit 1; done
-	$(PYTHON) tests/loopback.py $(CHECK)/apps
-	$(PYTHON) tests/options.py $(CHECK)/apps $(GOLDEN)/jobs
-	$(PYTHON) tests/spare.py $(CHECK)/apps
+# Unit tests are linked with the applications' objects: nothing is compiled twice.
+UNITS = $(UNIT_TESTS:%=$(CHECK)/%)
+$(CHECK)/common_test: common/tests/common_test.c
+$(CHECK)/runner_test: runner/tests/runner_test.c
+$(CHECK)/exec_test: runner/tests/exec_test.c
+$(CHECK)/raw_test: raw/tests/raw_test.c
+$(CHECK)/runner_test $(CHECK)/exec_test: TESTED = $(RUNNER) $(JOB)
+$(CHECK)/raw_test: TESTED = raw/header.c raw/values.c
+$(patsubst %,$(CHECK)/%,common_test runner_test exec_test raw_test): $(APPS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -I$(APPS) -Irunner -Iraw -DGOLDEN='"$(GOLDEN)/jobs"' -o $@ $(filter %.c,$^) \
+		$(patsubst %.c,$(APPS)/objects/%.o,$(TESTED) $(COMMON)) -ljansson -lpthread
+
+CHECKS = units loopback options spare python registration
+.PHONY: $(APPS) $(CHECKS:%=check-%)
+check: $(CHECKS:%=check-%)
+
+check-units: $(UNITS)
+	for test in $^; do $$test || exit 1; done
+
+check-loopback: $(APPS)
+	$(PYTHON) tests/loopback.py $<
+
+check-options: $(APPS)
+	$(PYTHON) tests/options.py $< $(GOLDEN)/jobs
+
+check-spare: $(APPS)
+	$(PYTHON) tests/spare.py $<
+
+check-python:
 	$(PYTHON) -m pytest -q python/tests
-	tests/registration.sh . $(abspath $(CHECK))/registration
+
+check-registration: $(APPS)
+	+tests/registration.sh . $(abspath $(CHECK))/registration $(abspath $<)

@@ -13,7 +13,7 @@ FLAGS = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes
 
 def shrimpgen(file: Path, out: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SHRIMP / "shrimpgen"), "--out", str(out), file.name]
-    return subprocess.run(command, cwd=file.parent, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=file.parent, capture_output=True, text=True, timeout=600, check=False)
 
 
 def compiled(out: Path, output: str, *sources: Path | str, flags: tuple[str, ...] = ()) -> Path:
@@ -22,7 +22,7 @@ def compiled(out: Path, output: str, *sources: Path | str, flags: tuple[str, ...
         [*command, *map(str, sources), str(SHRIMP / "shrimp.c")],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=6000,
         check=False,
     )
     assert done.returncode == 0, done.stderr

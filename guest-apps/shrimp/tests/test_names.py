@@ -23,7 +23,7 @@ WORD = re.compile(r"\b[A-Za-z_]\w*")
 
 
 def gcc(*words: str, text: str = "") -> str:
-    done = subprocess.run(["gcc", *words], input=text, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(["gcc", *words], input=text, capture_output=True, text=True, timeout=6000, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -26,6 +26,6 @@ def test_the_walk(tmp_path: Path) -> None:
         expected = "".join(line + "\n" for line in block.splitlines() if not line.startswith("$ "))
         commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
         done = subprocess.run(
-            " && ".join(commands), shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+            " && ".join(commands), shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=6000, check=False
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")

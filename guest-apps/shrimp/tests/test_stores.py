@@ -26,7 +26,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
     # As tasks of SSS-CORE are compiled.
     flags = ("-mgeneral-regs-only", "-fcf-protection=none", "-fno-stack-protector", "-fno-pie", "-no-pie")
     program = compiled(out, "stores", SHRIMP / "tests" / "stores.c", *out.glob("echo_shrimp_*.c"), flags=flags)
-    ran = subprocess.run([program], capture_output=True, text=True, timeout=100, check=False)
+    ran = subprocess.run([program], capture_output=True, text=True, timeout=6000, check=False)
     assert ran.returncode == 0
     return [line.split() for line in ran.stdout.splitlines()]
 
