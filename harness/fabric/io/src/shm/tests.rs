@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
+use proptest::prelude::ProptestConfig;
 use sundial_core::Stream;
 use tempfile::TempDir;
 
@@ -91,10 +92,9 @@ fn seeded() -> Stream {
     Stream::new(8, "stranger", 0, 0)
 }
 
-/// How many entries are made up; `SUNDIAL_FUZZ_ENTRIES=10000000` takes some minutes.
+/// How many entries are made up: 100,000 for 200 cases of a property.
 fn entries() -> u64 {
-    let asked = std::env::var("SUNDIAL_FUZZ_ENTRIES").ok();
-    asked.map_or(100_000, |text| text.parse().expect("a number"))
+    500 * u64::from(ProptestConfig::default().cases)
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn in_order(trace: &Trace) -> BTreeMap<usize, Vec<(u64, usize)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn bridged_keeps_its_promises_and_loses_nothing_unseen(
@@ -232,7 +232,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn lan_emulation_keeps_its_promises_and_loses_nothing_unseen(

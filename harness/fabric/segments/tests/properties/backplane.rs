@@ -62,7 +62,7 @@ fn with_inputs() -> impl Strategy<Value = (BackplaneParameters, Vec<Input>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_backplane_loses_nothing_and_lets_nobody_overtake((parameters, inputs) in with_inputs()) {

@@ -2,6 +2,7 @@
 //! What must hold for every model, whatever it is fed. The checks of promises are in `common::run`.
 
 mod atm;
+mod backoff;
 mod backplane;
 mod common;
 mod relay;
@@ -99,7 +100,7 @@ fn assert_records(trace: &Trace) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_link_keeps_its_promises_and_loses_nothing_unseen((model, inputs) in with_inputs(link(), 60)) {

@@ -127,7 +127,8 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(10_000))]
+        // One length in 48 leaves no padding.
+        #![proptest_config(ProptestConfig { cases: 5 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
 
         #[test]
         fn what_is_cut_into_cells_is_joined_again(

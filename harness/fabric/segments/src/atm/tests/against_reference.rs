@@ -143,7 +143,7 @@ fn inputs() -> impl Strategy<Value = Vec<Input>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn runs_of_cells_and_single_cells_agree(settings in settings(), mut inputs in inputs()) {
