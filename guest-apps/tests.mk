@@ -53,4 +53,4 @@ check-python:
 	$(PYTHON) -m pytest -q python/tests
 
 check-registration: $(APPS)
-	+tests/registration.sh . $(abspath $(CHECK))/registration $(abspath $<)
+	MAKEFLAGS= tests/registration.sh . $(abspath $(CHECK))/registration $(abspath $<)
