@@ -57,48 +57,6 @@ static void fragments_in_any_order(void)
     }
 }
 
-static void what_a_fack_says(void)
-{
-    static const struct dce_offer offer = {32, 4096};
-    struct dce_pdu pdu = {0};
-    uint8_t body[DCE_CONTROL_BODY];
-    struct dce_recvq queue;
-    struct dce_fack fack;
-    bool has_body;
-
-    dce_recvq_init(&queue, buffer, 1000);
-    EXPECT(put(&queue, 2, 0, "c") == DCE_NEW);
-    EXPECT(put(&queue, 33, 0, "d") == DCE_NEW);
-    recvq_fack(&queue, &offer, 77, &pdu, body);
-    EXPECT(pdu.fragment == 0xffff && pdu.length == 24);
-    EXPECT(dce_fack_decode(&pdu, &fack, &has_body) && fack.serial == 77);
-    EXPECT(fack.window_kib == 32 && fack.max_fragment == 4096 && fack.max_tsdu == 65507);
-    EXPECT(fack.selack_words == 2 && fack.selack[0] == 4 && fack.selack[1] == 2);
-    put(&queue, 0, 0, "a");
-    put(&queue, 1, 0, "b");
-    recvq_fack(&queue, &offer, 78, &pdu, body);
-    EXPECT(pdu.fragment == 2 && pdu.length == 20);
-    EXPECT(dce_fack_decode(&pdu, &fack, &has_body) && fack.selack[0] == 1u << 30);
-}
-
-static void fragments_that_are_refused(void)
-{
-    struct dce_recvq queue;
-    struct dce_pdu whole = {.length = 1, .body = (const uint8_t *)"w"};
-
-    dce_recvq_init(&queue, buffer, dce_recvq_room(100));
-    EXPECT(put(&queue, 96, 0, "far") == DCE_DROPPED);
-    EXPECT(put(&queue, 95, 0, "near") == DCE_NEW);
-    EXPECT(put(&queue, 5, DCE_LAST, "end before what came") == DCE_DROPPED);
-    EXPECT(dce_recvq_insert(&queue, &whole) == DCE_DROPPED); /* not a fragment at all */
-    dce_recvq_reset(&queue);
-    EXPECT(put(&queue, 5, DCE_LAST, "end") == DCE_NEW);
-    EXPECT(put(&queue, 4, DCE_LAST, "another end") == DCE_DROPPED);
-    EXPECT(put(&queue, 6, 0, "behind the end") == DCE_DROPPED);
-    EXPECT(put(&queue, 5, 0, "no end") == DCE_DROPPED);
-    EXPECT(put(&queue, 0, 0, "begin") == DCE_NEW);
-}
-
 static void a_stream_that_is_too_long_ends_as_such(void)
 {
     for (unsigned backwards = 0; backwards < 2; backwards++) {
@@ -139,8 +97,8 @@ static struct dce_fack fack_now(const struct dce_pdu *of, const struct dce_offer
     return fack;
 }
 
-/* Sends what may be sent, without the fragments of `lost`; then its facks come back. */
-static unsigned burst_of(const struct dce_offer *offer, uint64_t lost, struct tally *tally)
+/* Sends what may be sent; then its facks come back. */
+static void burst_of(const struct dce_offer *offer, struct tally *tally)
 {
     struct dce_fack facks[DCE_SLOTS];
     struct dce_packet packet;
@@ -150,8 +108,6 @@ static unsigned burst_of(const struct dce_offer *offer, uint64_t lost, struct ta
     for (; dce_xmitq_next(&xmitq, 0, &packet); burst++) {
         struct dce_pdu pdu;
 
-        if (packet.pdu.fragment < 64 && (lost >> packet.pdu.fragment & 1) != 0)
-            continue;
         EXPECT(dce_recvq_insert(&recvq, &packet.pdu) == DCE_NEW);
         if (!dce_recvq_asks(&recvq, &packet.pdu))
             continue;
@@ -166,7 +122,6 @@ static unsigned burst_of(const struct dce_offer *offer, uint64_t lost, struct ta
     tally->facks += asking;
     if (burst > tally->longest)
         tally->longest = burst;
-    return burst;
 }
 
 static void start(enum dce_policy policy, unsigned fragment, size_t length)
@@ -189,7 +144,7 @@ static struct tally stream_of(enum dce_policy policy, unsigned fragment, unsigne
 
     start(policy, fragment, length);
     while (!recvq.complete && tally.bursts < 100000)
-        burst_of(&offer, 0, &tally);
+        burst_of(&offer, &tally);
     *in_order = recvq.length == length && memcmp(buffer, stream, length) == 0;
     EXPECT(dce_xmitq_all_sent(&xmitq) && xmitq.resent == 0);
     return tally;
@@ -274,82 +229,6 @@ static void windows_are_kept(void)
         }
 }
 
-static void a_closed_window_is_probed(void)
-{
-    const struct dce_offer closed = {0, 4096}, open = {32, 4096};
-    struct dce_packet packet;
-    struct dce_fack fack;
-    struct dce_pdu pdu;
-
-    start(DCE_WINDOW, 4096, 50000);
-    for (uint16_t i = 0; i < 4; i++) {
-        EXPECT(dce_xmitq_next(&xmitq, 7, &packet) && packet.pdu.fragment == i);
-        EXPECT((packet.pdu.flags1 & DCE_NO_FACK) == 0);
-        EXPECT(!dce_xmitq_next(&xmitq, 7, &packet));
-        dce_recvq_insert(&recvq, &packet.pdu);
-        fack = fack_now(&packet.pdu, i < 3 ? &closed : &open, &pdu);
-        EXPECT(dce_xmitq_fack(&xmitq, pdu.fragment, &fack, false));
-        if (i == 3)
-            break;
-        EXPECT(!dce_xmitq_next(&xmitq, 7, &packet));
-        EXPECT(dce_xmitq_deadline(&xmitq) == 7 + 2 * DCE_SECOND_NS);
-        dce_xmitq_timeout(&xmitq);
-    }
-    EXPECT(dce_xmitq_next(&xmitq, 8, &packet) && packet.pdu.fragment == 4);
-    EXPECT(dce_xmitq_next(&xmitq, 8, &packet) && packet.pdu.fragment == 5);
-    EXPECT(!dce_xmitq_next(&xmitq, 8, &packet));
-}
-
-static void facks_that_are_ignored(void)
-{
-    struct dce_fack fack = {.window_kib = 32, .max_fragment = 4096, .has_serial = true};
-    struct dce_packet packet;
-
-    start(DCE_WINDOW, 4096, 50000);
-    EXPECT(dce_xmitq_next(&xmitq, 0, &packet));
-    fack.serial = 1; /* never sent */
-    EXPECT(!dce_xmitq_fack(&xmitq, 0, &fack, false));
-    fack.serial = 0;
-    EXPECT(!dce_xmitq_fack(&xmitq, 1, &fack, false)); /* a fragment never sent */
-    fack.window_kib = 65;
-    EXPECT(!dce_xmitq_fack(&xmitq, 0, &fack, false));
-    EXPECT(xmitq.base == 0 && xmitq.outstanding == 1);
-    fack.window_kib = 64;
-    EXPECT(dce_xmitq_fack(&xmitq, 0, &fack, false) && xmitq.base == 1);
-    /* The same fack once more opens nothing more. */
-    EXPECT(dce_xmitq_next(&xmitq, 0, &packet) && dce_xmitq_next(&xmitq, 0, &packet));
-    EXPECT(!dce_xmitq_next(&xmitq, 0, &packet));
-    EXPECT(dce_xmitq_fack(&xmitq, 0, &fack, false));
-    EXPECT(!dce_xmitq_next(&xmitq, 0, &packet));
-    /* And an old one without a body. */
-    EXPECT(dce_xmitq_fack(&xmitq, 2, NULL, false) && xmitq.base == 3);
-}
-
-/* What a selack does not name and was sent before what made it is lost: it goes first, and with a
- * serial of its own. */
-static void holes_are_sent_first(void)
-{
-    static const struct dce_offer offer = {32, 4096};
-
-    for (unsigned policy = 0; policy < DCE_OSF; policy++) {
-        struct tally tally = {0};
-        struct dce_packet packet;
-
-        start(policy, 4096, 100000);
-        while (xmitq.unsent < 7 && tally.bursts < 10)
-            burst_of(&offer, 1 << 3 | 1 << 5, &tally);
-        EXPECT(recvq.next == 3 && recvq.early_count == 2 && xmitq.base == 3);
-        EXPECT(dce_xmitq_next(&xmitq, 0, &packet) && packet.pdu.fragment == 3);
-        EXPECT(packet.pdu.serial == tally.fragments);
-        if (policy == DCE_WINDOW) { /* its bursts begin with 1 again, the others' with 2 */
-            EXPECT((packet.pdu.flags1 & DCE_NO_FACK) == 0);
-        } else {
-            EXPECT(dce_xmitq_next(&xmitq, 0, &packet) && packet.pdu.fragment == 5);
-        }
-        EXPECT(!dce_xmitq_next(&xmitq, 0, &packet) && xmitq.resent == 1 + (policy != DCE_WINDOW));
-    }
-}
-
 /* 65536 fragments and more: their numbers and serials begin again. */
 static void numbers_wrap_around(void)
 {
@@ -367,16 +246,11 @@ int main(void)
 {
     static const struct test tests[] = {
         {"fragments_in_any_order", fragments_in_any_order},
-        {"what_a_fack_says", what_a_fack_says},
-        {"fragments_that_are_refused", fragments_that_are_refused},
         {"a_stream_that_is_too_long_ends_as_such", a_stream_that_is_too_long_ends_as_such},
         {"bursts_and_facks_of_every_length", bursts_and_facks_of_every_length},
         {"facks_in_the_middle_of_bursts", facks_in_the_middle_of_bursts},
         {"the_sizes_of_osf", the_sizes_of_osf},
         {"windows_are_kept", windows_are_kept},
-        {"a_closed_window_is_probed", a_closed_window_is_probed},
-        {"facks_that_are_ignored", facks_that_are_ignored},
-        {"holes_are_sent_first", holes_are_sent_first},
         {"numbers_wrap_around", numbers_wrap_around},
     };
 

@@ -5,16 +5,24 @@
 #   make fuzz-dce        libFuzzer, FUZZ_RUNS inputs for each target (wants clang and its runtime: libclang-rt-14-dev on Debian 12)
 #   DCE_FUZZ=N           inputs of the built-in fuzzer in `make check`, for each target
 
-DCE_TESTS = golden_test twelve_test queue_test client_test server_test wire_test order_test
+DCE_TESTS = golden_test twelve_test queue_test states_test wire_test order_test
 DCE_TARGETS = pdu fack ndr tower client server twelve
 DCE_FUZZ ?= 20000
 FUZZ_RUNS ?= 10000000
 DCE_RIG = dce/tests/rig.c $(DCE_CORE) common/functions.c
+DCE_RIG_OBJECTS = $(DCE_RIG:%.c=$(CHECK)/objects/%.o)
 
 UNIT_TESTS += $(DCE_TESTS:%=dce_%)
 
-$(DCE_TESTS:%=$(CHECK)/dce_%) $(CHECK)/dce_fuzz: $(CHECK)/dce_%: dce/tests/%.c $(DCE_RIG) dce/tests/rig.h $(HEADERS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -o $@ $< $(DCE_RIG)
+# Compiled once for all of them.
+$(DCE_RIG_OBJECTS): $(CHECK)/objects/%.o: %.c dce/tests/rig.h $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CHECK_CFLAGS) -c -o $@ $<
+
+$(DCE_TESTS:%=$(CHECK)/dce_%) $(CHECK)/dce_fuzz: $(CHECK)/dce_%: dce/tests/%.c $(DCE_RIG_OBJECTS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -o $@ $< $(DCE_RIG_OBJECTS)
+
+$(CHECK)/dce_states_test: private CHECK_CFLAGS += -DSTATES='"$(HERE)dce/tests/states.txt"'
 
 # Scapy, which the harness's environment has, and tshark.
 check-dce-interop: $(CHECK)/apps $(CHECK)/dce_golden_test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversations of DCE RPC written out PDU by PDU, from C706's tables, to be given to the replayed machines."""
+"""PDUs of DCE RPC written out by hand, to be given to the replayed machines."""
 
 from __future__ import annotations
 
@@ -12,38 +12,18 @@ from sundial.workloads.dce.verify_client import Call, Client
 from sundial.workloads.dce.verify_replay import Item, Replay, Sent
 from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_sides import fack_of
-from sundial.workloads.dce.verify_stream import CONV, NEVER, SUNDIAL, Arrival, Settings, blank, encode, payload
+from sundial.workloads.dce.verify_stream import CONV, NEVER, SUNDIAL, Arrival, Settings, blank, encode
 
 MS = 1_000_000
 ACTIVITY, ASKING = UUID(int=0xA), UUID(int=0xC)
 BOOT, HINT = 0x5A5A, 7
-PUT, ECHO = 1, 2000
-FIRST, LAST = Flags.FRAGMENT, Flags.FRAGMENT | Flags.LAST_FRAGMENT | Flags.NO_FACK
-SILENT = Flags.FRAGMENT | Flags.NO_FACK
-SETTINGS = Settings()
+PUT = 1
 
 
 def pdu(kind: Type, **fields: object) -> Pdu:
     """A PDU of call 0, of a client that has heard of its server; others have their own `sequence`, `boot_time` ..."""
     plain = replace(blank(ACTIVITY, SUNDIAL, 0, PUT, little=True), type=kind, boot_time=BOOT, activity_hint=HINT)
     return replace(plain, **fields)  # type: ignore[arg-type]
-
-
-def body(size: int, begin: int, end: int, sequence: int = 0) -> bytes:
-    return payload(sequence, size)[begin:end]
-
-
-def request(number: int, flags: Flags, size: int, **fields: object) -> Pdu:
-    """A fragment of `size` bytes in all, each time in fragments of 4016."""
-    sequence = fields.get("sequence", 0)
-    assert isinstance(sequence, int)
-    part = body(size, 4016 * number, 4016 * (number + 1), sequence)
-    return pdu(Type.REQUEST, **({"fragment": number, "serial": number, "flags": flags, "body": part} | fields))
-
-
-def fack(number: int, serial: int, *words: int, kind: Type = Type.FACK) -> Pdu:
-    head = struct.pack("<BBHIIHH", 1, 0, 32, 65507, 4096, serial, len(words))
-    return pdu(kind, fragment=number, body=head + struct.pack(f"<{len(words)}I", *words))
 
 
 def question(serial: int = 1) -> Pdu:
@@ -64,16 +44,8 @@ def came(at_ms: float, what: Pdu) -> Arrival:
     return Arrival(int(at_ms * MS), what, fack_of(what))
 
 
-def client(*calls: Call, settings: Settings = SETTINGS) -> Client:
-    return Client(settings, activity=ACTIVITY, calls=calls)
-
-
-def server(settings: Settings = SETTINGS, size: int = 0) -> Server:
-    """Its results are `size` bytes."""
-    return Server(
-        settings, activity=ACTIVITY, boot_time=BOOT, hint=HINT, conv=ASKING,
-        results=lambda asked: payload(asked.sequence, size),
-    )  # fmt: skip
+def client(*calls: Call) -> Client:
+    return Client(Settings(), activity=ACTIVITY, calls=calls)
 
 
 def found(machine: Client | Server, *items: Item, end_ms: float | None = None) -> list[tuple[str, str, str]]:

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from sundial.workloads.dce.expect_pdu import Type
+from sundial.workloads.dce.expect_pdu import Flags, Type
 from sundial.workloads.dce.observe import read
 from sundial.workloads.dce.verify_stream import SUNDIAL, encode
-from tests.workloads.dce.dialogue import ACTIVITY, FIRST, pdu, request
+from tests.workloads.dce.dialogue import ACTIVITY, pdu
 
 HEADERS = bytes(42)
 
 
 def test_a_first_ip_fragment_names_its_pdu() -> None:
-    whole = encode(request(0, FIRST, 8032))
+    whole = encode(pdu(Type.REQUEST, flags=Flags.FRAGMENT, body=bytes(4016)))
     assert read(HEADERS + whole[:1472]) == {
-        "dce_type": 0, "dce_flags": int(FIRST), "dce_serial": 0, "dce_sequence": 0, "dce_fragment": 0,
+        "dce_type": 0, "dce_flags": int(Flags.FRAGMENT), "dce_serial": 0, "dce_sequence": 0, "dce_fragment": 0,
         "dce_length": 4016, "dce_opnum": 1, "dce_activity": str(ACTIVITY), "dce_interface": str(SUNDIAL),
         "dce_asks": True,
     }  # fmt: skip

@@ -85,20 +85,6 @@ def test_windows(kib: int, fragment: int, fragments: int) -> None:
     assert window_fragments(kib, fragment) == fragments
 
 
-def test_a_lost_fragment_goes_before_anything_new_and_bursts_begin_again() -> None:
-    sender = Sender("window", 20)
-    for fragment in (0, 1, 2):
-        sender.sent(fragment, fragment, asked=fragment in (0, 2))
-        if fragment == 0:
-            sender.fack(0, (), 0, 8)
-    sender.fack(0, {2}, 2, 8)
-    assert sender.next() == (1, True)
-    sender.sent(1, 3, asked=True)
-    assert sender.next() is None
-    sender.fack(2, (), 3, 8)
-    assert sender.next() == (3, False)
-
-
 def test_the_timer_sends_the_oldest_alone() -> None:
     sender = Sender("window", 20)
     sender.sent(0, 0, asked=True)
@@ -109,13 +95,6 @@ def test_the_timer_sends_the_oldest_alone() -> None:
     assert sender.next() is None
     sender.fack(0, (), 1, 8)
     assert sender.timeout() is None
-
-
-def test_a_closed_window_stops_all() -> None:
-    sender = Sender("halves", 20)
-    sender.sent(0, 0, asked=True)
-    sender.fack(0, (), 0, 0)
-    assert sender.next() is None
 
 
 @given(
