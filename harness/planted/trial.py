@@ -18,11 +18,14 @@ from planted.faults import Fault
 from planted.scratch import Scratch
 
 Tier = Literal["gate", "all"]
-Result = Literal["caught", "hung", "survives", "does not build"]
+Result = Literal["caught", "hung", "too slow", "survives", "does not build"]
+"""`too slow`: the command does not end in time without the fault either, which decides nothing."""
 CASES: Mapping[Tier, int] = {"gate": 200, "all": 10_000}
 """Of properties, as the Makefile has them."""
 LAST_BYTES = 1 << 20
-_TEST = re.compile(r"^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$|^test (\S+) \.\.\. FAILED", re.MULTILINE)
+_TEST = re.compile(
+    r"^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$|^test (\S+) \.\.\. FAILED|^---- (\S+) stdout ----", re.MULTILINE
+)
 _COMPILER = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: |^error: could not compile|SyntaxError: ", re.MULTILINE)
 
 
@@ -47,6 +50,8 @@ class Failure:
     test: str
     """The first test that failed, or the last words."""
     result: Result = "caught"
+    step: Step | None = None
+    """The command, where it did not end."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,15 @@ def try_fault(
 ) -> Outcome:
     """Plants a fault, runs what its file asks for, and takes it out again."""
     began = time.monotonic()
+    steps = ask([fault.file], tier)
     with scratch.with_fault(fault):
-        failures = run_steps(scratch.root, ask([fault.file], tier), tier, limit_s, keep_going=keep_going)
+        failures = run_steps(scratch.root, steps, tier, limit_s, keep_going=keep_going)
     seconds = round(time.monotonic() - began, 1)
     result = failures[0].result if failures else "survives"
+    if failures and failures[0].step is not None:
+        clean = run_step(scratch.root, failures[0].step, tier, limit_s)
+        if clean is not None and clean.result == "hung":
+            result = "too slow"
     words = [f"{failure.suite}: {failure.test}" for failure in failures]
     return Outcome(fault.name, fault.room, tier, result, words, seconds, fault.happened)
 
@@ -118,7 +128,7 @@ def run_step(root: Path, step: Step, tier: Tier, limit_s: float) -> Failure | No
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         said, _ = process.communicate()
-        return Failure(step.suite, f"hung: no end within {limit_s:g} s", "hung")
+        return Failure(step.suite, f"hung: no end within {limit_s:g} s", "hung", step)
     return None if process.returncode == 0 else failure_of(step, said)
 
 
@@ -127,7 +137,7 @@ def failure_of(step: Step, said: str) -> Failure:
     said = said[-LAST_BYTES:]
     found = _TEST.search(said)
     if found is not None:
-        return Failure(step.suite, found[1] or found[2])
+        return Failure(step.suite, found[1] or found[2] or found[3])
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("make")]
     broken = _COMPILER.search(said)
     if broken is not None:

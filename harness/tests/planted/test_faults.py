@@ -14,7 +14,7 @@ import pytest
 
 from planted.faults import ROOMS, DoesNotFit, Fault, chosen, load
 from planted.scratch import Scratch, make_scratch
-from planted.trial import environment, failure_of, run_step, try_fault, until_first_failure
+from planted.trial import Failure, environment, failure_of, run_step, try_fault, until_first_failure
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 FAULTS = load()
@@ -112,6 +112,19 @@ def test_command_without_an_end_counts_as_hung(tree: Scratch) -> None:
     assert (failure.suite, failure.result) == ("waits", "hung")
 
 
+@pytest.mark.parametrize(("hangs_without_the_fault", "result"), [(False, "hung"), (True, "too slow")])
+def test_hang_is_noticed_where_the_clean_tree_does_not_hang(
+    tree: Scratch, monkeypatch: pytest.MonkeyPatch, hangs_without_the_fault: bool, result: str
+) -> None:
+    def run(root: Path, step: Step, *_: object) -> Failure | None:
+        is_clean = (root / FAULT.file).read_text() == SOUND
+        return None if is_clean and not hangs_without_the_fault else Failure(step.suite, "hung", "hung", step)
+
+    monkeypatch.setattr("planted.trial.run_step", run)
+    outcome = try_fault(tree, FAULT, "gate", 60.0, ask=lambda paths, tier: [calls(2)])
+    assert (outcome.result, outcome.is_noticed) == (result, not hangs_without_the_fault)
+
+
 def test_fault_that_does_not_fit_changes_nothing(tree: Scratch) -> None:
     other = Fault("other", FAULT.file, "return 3", "return 4", "it counts")
     with pytest.raises(DoesNotFit), tree.with_fault(other):
@@ -124,6 +137,7 @@ def test_fault_that_does_not_fit_changes_nothing(tree: Scratch) -> None:
     [
         ("FAILED x.py::test_fin[at 1] - assert 1 == 2\n1 failed", "x.py::test_fin[at 1]", "caught"),
         ("test hub::tests::gap ... FAILED\nerror: test failed, to rerun pass `-p x`", "hub::tests::gap", "caught"),
+        ("failures:\n\n---- hub::tests::gap stdout ----\nerror: test failed", "hub::tests::gap", "caught"),
         ("x_test.c:7: expected 1, got 2\nmake: *** [x] Error 1\n", "x_test.c:7: expected 1, got 2", "caught"),
         ("x.c:7:3: error: unused x\nmake: *** [x] Error 1\n", "x.c:7:3: error: unused x", "does not build"),
         ("", "no words", "caught"),
