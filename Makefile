@@ -105,8 +105,8 @@ check-types: ## Python's types
 	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks mutation
 
 # clippy-driver compiles as rustc does and lints what it compiles: one pass for both. With + cargo shares make's jobs.
-check-fabric: ## The fabric: clippy and its tests
-	+@RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings CARGO_INCREMENTAL=0 $(CARGO) test $(FABRIC) --locked
+check-fabric: ## The fabric: clippy and its tests (CRATES="-p sundial-core": of some crates)
+	+@RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings CARGO_INCREMENTAL=0 $(CARGO) test $(FABRIC) --locked $(CRATES)
 
 check-clock: ## The plugin's parts without QEMU, and what confines QEMU
 	@$(MAKE) --no-print-directory -s -C harness/clock test

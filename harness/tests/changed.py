@@ -30,6 +30,8 @@ IMAGE_TESTS = {
     "linux-python": "images/linux-python/tests",
     "ssscore": "images/ssscore/tests",
 }
+LOAD = re.compile(r"\bload\(\"(segments|workloads|papers)\", \"(\w+)\"")
+"""How a stage asks for the modules of all kinds."""
 CRATES = ("wire", "core", "segments", "io", "cli")
 """Crates of the fabric, each before those that use it."""
 
@@ -72,6 +74,8 @@ def _choose(path: str, chosen: Selection, checkout: Path) -> None:
             _fabric(rest, chosen)
         case ["harness", "clock" | "confine" as name, *_]:
             _make(f"harness/{name}", "test", chosen)
+            if name == "clock":  # the fabric compiles what it shares with the plugin
+                _crate("io", chosen)
             chosen.files.add(
                 "tests/run/test_machines_vm.py" if name == "clock" else "tests/machines/test_confinement.py"
             )
@@ -86,6 +90,8 @@ def _choose(path: str, chosen: Selection, checkout: Path) -> None:
         case ["harness", "scenarios", file] if file.endswith(".yaml"):
             chosen.files.update(("tests/model/test_shipped.py", "tests/plan/test_jobs.py"))
             chosen.scenarios.add(Path(file).stem)
+        case ["harness", "wireshark", *_]:
+            chosen.files.update(file for file in _tests(checkout) if re.search("dissector|tshark", Path(file).name))
         case ["harness", *_]:
             chosen.files.update(_mentioning(room[-1], checkout))
         case ["topologies", file, *_] if (name := Path(file).stem) in names("topology"):
@@ -117,21 +123,16 @@ def _fabric(rest: Sequence[str], chosen: Selection) -> None:
     """The crate's own tests, then those of the crates that use it, then runs over its wires."""
     first = CRATES.index(rest[0]) if rest and rest[0] in CRATES else 0
     for crate in CRATES[first:]:
-        argv = (
-            "cargo",
-            "--quiet",
-            "test",
-            "--manifest-path",
-            "harness/fabric/Cargo.toml",
-            "--locked",
-            "-p",
-            f"sundial-{crate}",
-        )
-        chosen.steps[f"fabric/{crate}"] = Step(f"fabric/{crate}", argv)
+        _crate(crate, chosen)
     kind = rest[2] if len(rest) > 3 and rest[:2] == ["segments", "src"] else None
     chosen.scenarios.update(_using(kinds={kind}) if kind else _using(images={"linux", "ssscore"}))
     if kind:
         chosen.topologies.update(_topologies(kind))
+
+
+def _crate(crate: str, chosen: Selection) -> None:
+    argv = ("make", "--no-print-directory", "check-fabric", f"CRATES=-p sundial-{crate}")
+    chosen.steps[f"fabric/{crate}"] = Step(f"fabric/{crate}", argv)
 
 
 def _module(rest: Sequence[str], chosen: Selection, checkout: Path) -> None:
@@ -251,8 +252,12 @@ def _tests(checkout: Path) -> dict[str, str]:
 
 
 def _importing(path: str, checkout: Path) -> set[str]:
-    """Test files that import a module, through whatever lies between."""
-    graph = _graph(checkout)
+    """Test files that import a module, through whatever lies between.
+
+    A stage loads kinds by folder. Such a load counts as an import unless a kind itself has changed: no stage depends on
+    one kind.
+    """
+    graph = _graph(checkout, loads=path.split("/")[2] not in FAMILIES)
     reached, new = {path}, {path}
     while new:
         new = {file for file, imported in graph.items() if imported & new} - reached
@@ -262,15 +267,23 @@ def _importing(path: str, checkout: Path) -> set[str]:
 
 
 @functools.cache
-def _graph(checkout: Path) -> dict[str, frozenset[str]]:
-    """Files that each file of the harness imports, by path from the checkout."""
+def _graph(checkout: Path, loads: bool) -> dict[str, frozenset[str]]:
+    """Files that each file of the harness imports, or also loads, by path from the checkout."""
     harness = checkout / "harness"
-    files = [
-        path
-        for room in ("sundial", "tests", "mutation", "planted", "benchmarks")
-        for path in harness.glob(f"{room}/**/*.py")
-    ]
-    return {str(path.relative_to(checkout)): frozenset(_imported(path, harness)) for path in files}
+    rooms = ("sundial", "tests", "mutation", "planted", "benchmarks")
+    files = [path for room in rooms for path in harness.glob(f"{room}/**/*.py")]
+    return {
+        str(path.relative_to(checkout)): frozenset(
+            [*_imported(path, harness), *(_loaded(path, harness) if loads else ())]
+        )
+        for path in files
+    }
+
+
+def _loaded(path: Path, harness: Path) -> Iterator[str]:
+    for family, stage in LOAD.findall(path.read_text()):
+        for module in harness.glob(f"sundial/{family}/*/{stage}.py"):
+            yield f"harness/{module.relative_to(harness)}"
 
 
 def _imported(path: Path, harness: Path) -> Iterator[str]:
