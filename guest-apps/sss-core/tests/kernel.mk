@@ -41,10 +41,15 @@ $(CHECK)/tasks.cpio: $(TEST_TASKS:%=$(CHECK)/bin/%)
 # No files of kernel/ name each other in a circle. Those that need lwIP's headers are left out where there are none.
 KERNEL_CIRCLE = $(filter-out $(if $(LWIP),,$(LWIP_USERS)),$(patsubst %.c,$(OUT)/kernel/%.o,$(wildcard kernel/*.c)))
 
-check: check-circles check-kernel-circles
-.PHONY: check-circles check-kernel-circles
-check-circles:
-	$(PYTHON) -m pytest -q -m 'not vm' tests/test_circles.py
+# Its reader of archives on the host, for tests/test_initrd.py.
+$(CHECK)/initrd: tests/initrd_main.c kernel/initrd.c kernel/initrd.h
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover $(WARNINGS) -iquote . -iquote kernel -o $@ $<
+
+check: check-python check-kernel-circles
+.PHONY: check-python check-kernel-circles
+check-python:
+	$(PYTHON) -m pytest -q -m 'not vm' tests/test_circles.py tests/test_initrd.py
 
 check-kernel-circles: $(KERNEL_CIRCLE)
 	python3 tests/circles.py $^

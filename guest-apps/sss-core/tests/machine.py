@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boots the kernel's core in plain QEMU, in virtual time; and archives of tasks made by hand."""
 
-import contextlib
+import re
 import struct
 import subprocess
+import time
 from pathlib import Path
+from typing import IO
 
 SECONDS = 300.0  # after which a machine hangs; a boot takes 0.1 s where the host is idle
 
@@ -39,15 +41,58 @@ def boot(
     return done.stdout.decode(errors="replace")
 
 
-def monitor(built: Path, line: str, question: str) -> str:
-    """The answer of QEMU's monitor, after the machine has had a second of wall time to boot."""
-    argv = command(built / "core", built / "tasks.cpio", line)
-    with subprocess.Popen(
-        [*argv, "-monitor", "stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as machine:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            machine.wait(1.0)
-        return machine.communicate(f"{question}\nquit\n", timeout=SECONDS)[0]
+def boot_list(
+    built: Path, folder: Path, programs: list[str], files: dict[str, bytes], *, cpu: str = "qemu64"
+) -> dict[str, str]:
+    """One boot that runs the programs one after another; `files` are added to the archive."""
+    lines = "".join(f"{program}\n" for program in programs).encode()
+    return boot_archive(built, folder, (built / "tasks.cpio").read_bytes() + newc({**files, "list": lines}), cpu=cpu)
+
+
+def boot_archive(built: Path, folder: Path, content: bytes, *, cpu: str = "qemu64") -> dict[str, str]:
+    """One boot that runs the archive's list of programs -> what each printed, by its line; "" is the kernel before the
+    first. After a panic or a hang the programs that follow are missing. The archive stays in `folder`."""
+    archive = folder / "archive"
+    archive.write_bytes(content)
+    try:
+        console = boot(built, "list", archive=archive, cpu=cpu)
+    except subprocess.TimeoutExpired as hang:
+        console = (hang.stdout or b"").decode(errors="replace") + "\nthe machine hangs\n"
+    kernel, *parts = re.split(r"^program ", console, flags=re.MULTILINE)
+    return {"": kernel} | {program: output for program, _, output in (part.partition("\n") for part in parts)}
+
+
+def monitor(built: Path, folder: Path, line: str, question: str) -> str:
+    """The answer of QEMU's monitor once the kernel has booted and the CPU is idle."""
+    serial = folder / "serial"
+    argv = [*command(built / "core", built / "tasks.cpio", line), "-serial", f"file:{serial}", "-monitor", "stdio"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as machine:
+        assert machine.stdin is not None
+        assert machine.stdout is not None
+        answer = _until_prompt(machine.stdout)
+
+        def ask(what: str) -> str:
+            machine.stdin.write(f"{what}\n".encode())
+            machine.stdin.flush()
+            return _until_prompt(machine.stdout)
+
+        deadline = time.monotonic() + SECONDS
+        while b"boot " not in serial.read_bytes() or "HLT=1" not in answer:
+            assert time.monotonic() < deadline, serial.read_text(errors="replace")
+            time.sleep(0.05)
+            answer = ask("info registers")
+        answer = ask(question)
+        machine.kill()
+        return answer
+
+
+def _until_prompt(output: IO[bytes]) -> str:
+    heard = b""
+    while not heard.endswith(b"(qemu) "):
+        byte = output.read(1)
+        assert byte != b"", heard
+        heard += byte
+    return heard.decode(errors="replace")
 
 
 def newc(files: dict[str, bytes]) -> bytes:
@@ -57,8 +102,8 @@ def newc(files: dict[str, bytes]) -> bytes:
         return data + bytes(-len(data) % 4)
 
     archive = b""
-    for name, data in [*files.items(), ("TRAILER!!!", b"")]:
-        fields = [0, 0o100755, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0]
+    for name, mode, data in [*((name, 0o100755, data) for name, data in files.items()), ("TRAILER!!!", 0, b"")]:
+        fields = [0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0]
         header = b"070701" + b"".join(b"%08x" % field for field in fields)
         archive += padded(header + name.encode() + b"\0") + padded(data)
     return archive
