@@ -2,7 +2,8 @@
 /*
  * The kernel's core alone, for tests: no device but the serial port, no network, no MBCF. The
  * command line names the first task and, after a space, its options; when no task is left, the
- * machine is switched off.
+ * machine is switched off. With the command line `list`, the lines of the initrd's file `list` are
+ * run one after another in the same way, and a program that cannot start does not stop the others.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -34,21 +35,81 @@
 
 extern char kernel_begin[], kernel_data[];
 
+enum { FIRST_ID = 17, LINE_BYTES = 256 };
+
 static unsigned living;
-static uint16_t last_id = 16;
+static uint16_t next_id = FIRST_ID;
+static const char *list; /* what is left of it; NULL: there is only the command line */
+static size_t list_bytes;
 
 static int open_id(struct task *task)
 {
     (void)task;
     living++;
-    return ++last_id;
+    return next_id++;
 }
 
-static void switch_off(struct timer *timer)
+static void program_ended(struct timer *timer);
+static struct timer at_end = {.expired = program_ended};
+
+static void start(const char *line)
+{
+    char name[64];
+    const char *options = strchr(line, ' ');
+    size_t length = options == NULL ? strlen(line) : (size_t)(options - line);
+    int result;
+
+    if (length >= sizeof(name))
+        panic("a program's name is longer than %zu bytes", sizeof(name) - 1);
+    memcpy(name, line, length);
+    name[length] = '\0';
+    kprintf("pages %lu of %lu\n", pages_free(), pages_total());
+    result = task_create(name, options == NULL ? NULL : options + 1, 0, NULL);
+    if (result >= 0)
+        return;
+    if (list == NULL)
+        panic("cannot start %s: %d", name, result);
+    kprintf("cannot start %s: %d\n", name, result);
+    timer_set(&at_end, now_ns());
+}
+
+/* The next line of the list; false: there is none. */
+static bool next_line(char line[LINE_BYTES])
+{
+    const char *end = list_bytes == 0 ? NULL : memchr(list, '\n', list_bytes);
+    size_t length;
+
+    if (end == NULL)
+        return false;
+    length = (size_t)(end - list);
+    if (length >= LINE_BYTES)
+        panic("a line of the list is longer than %d bytes", LINE_BYTES - 1);
+    memcpy(line, list, length);
+    line[length] = '\0';
+    list += length + 1;
+    list_bytes -= length + 1;
+    return true;
+}
+
+/* Each program of the list finds the ids of tasks as the first one does. */
+static void start_next(void)
+{
+    char line[LINE_BYTES];
+
+    if (!next_line(line)) {
+        outw(0x604, 0x2000);
+        return;
+    }
+    kprintf("program %s\n", line);
+    next_id = FIRST_ID;
+    start(line);
+}
+
+static void program_ended(struct timer *timer)
 {
     (void)timer;
     kprintf("pages %lu of %lu\n", pages_free(), pages_total());
-    outw(0x604, 0x2000);
+    start_next();
 }
 
 enum { AUDITED_PAGES = 1 << 18 }; /* of 1 GiB */
@@ -97,12 +158,10 @@ static void audit(void)
 
 static void count_end(struct task *task)
 {
-    static struct timer end = {.expired = switch_off};
-
     (void)task;
     audit();
     if (--living == 0)
-        timer_set(&end, now_ns());
+        timer_set(&at_end, now_ns());
 }
 
 long node_operate(uint64_t operation)
@@ -224,9 +283,7 @@ _Noreturn void kernel_main(uint64_t start_info_physical); /* kernel/boot.S */
 
 void kernel_main(uint64_t start_info_physical)
 {
-    char name[64];
-    const char *line, *options;
-    int result;
+    const char *line;
 
     panic_who(task_print_current);
     boot_info_init(start_info_physical);
@@ -241,12 +298,14 @@ void kernel_main(uint64_t start_info_physical)
     task_on_end(count_end);
     line = boot_command_line();
     go_wrong(line);
-    options = strchr(line, ' ');
-    memset(name, 0, sizeof(name));
-    memcpy(name, line, options == NULL ? strlen(line) : (size_t)(options - line));
-    kprintf("pages %lu of %lu\nboot %lu ns\n", pages_free(), pages_total(), now_ns());
-    result = task_create(name, options == NULL ? NULL : options + 1, 0, NULL);
-    if (result < 0)
-        panic("cannot start %s: %d", name, result);
+    kprintf("boot %lu ns\n", now_ns());
+    if (strcmp(line, "list") == 0) {
+        list = initrd_find("list", &list_bytes);
+        if (list == NULL)
+            panic("the initrd has no file list");
+        start_next();
+    } else {
+        start(line);
+    }
     schedule_run();
 }
