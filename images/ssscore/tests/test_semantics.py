@@ -101,8 +101,13 @@ def counts(lines: list) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("when", ["before", "during", "after"])
-@pytest.mark.parametrize("semantics", ["exactly_once", "at_most_once"])
+def at_night(*values: object) -> object:
+    """A case of a test that has one in the gate."""
+    return pytest.param(*values, marks=pytest.mark.night)
+
+
+@pytest.mark.parametrize("when", [at_night("before"), "during", at_night("after")])
+@pytest.mark.parametrize("semantics", [at_night("exactly_once"), "at_most_once"])
 def test_no_call_is_executed_twice_and_what_is_not_known_is_said(
     bootable: Path, tmp_path: Path, semantics: str, when: str
 ) -> None:
@@ -117,7 +122,7 @@ def test_no_call_is_executed_twice_and_what_is_not_known_is_said(
 
 
 @pytest.mark.parametrize(
-    ("when", "twice"), [("before", False), ("during", True), ("after", False)]
+    ("when", "twice"), [at_night("before", False), ("during", True), at_night("after", False)]
 )
 def test_at_least_once_goes_on_with_the_server_that_has_come_back(
     bootable: Path, tmp_path: Path, when: str, twice: bool
@@ -144,6 +149,7 @@ def test_a_reply_cache_over_udp_is_forgotten_with_its_server(
     assert seen.executed > CALLS
 
 
+@pytest.mark.night
 def test_a_server_that_lives_executes_each_call_once(
     bootable: Path, tmp_path: Path
 ) -> None:

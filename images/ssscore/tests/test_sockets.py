@@ -115,28 +115,33 @@ def machine(
         yield guest, Peer(wire, ends[0])
 
 
-def test_it_answers_a_ping(bootable: Path, tmp_path: Path) -> None:
-    with machine(tmp_path, bootable) as (_, peer):
-        for size in (0, 56, 1400):
-            rest = struct.pack(">HH", 5, size) + bytes(range(256)) * 6
-            request = bytes((ECHO_REQUEST, 0, 0, 0)) + rest[: 4 + size]
-            peer.send(
-                ICMP, request[:2] + struct.pack(">H", checksum(request)) + request[4:]
-            )
-            reply = next(data for protocol, data in peer.packets() if protocol == ICMP)
-            assert (reply[0], checksum(reply), reply[4:]) == (
-                ECHO_REPLY,
-                0,
-                request[4:],
-            )
+@pytest.fixture(scope="module")
+def peer(bootable: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """Of a node that serves, and that no test changes."""
+    with machine(tmp_path_factory.mktemp("node"), bootable, services=[BINDER, SERVER]) as (_, found):
+        yield found
 
 
-def test_a_port_that_nobody_has_is_unreachable(bootable: Path, tmp_path: Path) -> None:
-    with machine(tmp_path, bootable) as (_, peer):
-        peer.send_datagram(CLOSED, b"is anybody there")
-        answer = next(data for protocol, data in peer.packets() if protocol == ICMP)
-        assert answer[:2] == bytes((UNREACHABLE, 3))
-        assert struct.pack(">HH", OWN_PORT, CLOSED) in answer
+def test_it_answers_a_ping(peer: Peer) -> None:
+    for size in (0, 56, 1400):
+        rest = struct.pack(">HH", 5, size) + bytes(range(256)) * 6
+        request = bytes((ECHO_REQUEST, 0, 0, 0)) + rest[: 4 + size]
+        peer.send(
+            ICMP, request[:2] + struct.pack(">H", checksum(request)) + request[4:]
+        )
+        reply = next(data for protocol, data in peer.packets() if protocol == ICMP)
+        assert (reply[0], checksum(reply), reply[4:]) == (
+            ECHO_REPLY,
+            0,
+            request[4:],
+        )
+
+
+def test_a_port_that_nobody_has_is_unreachable(peer: Peer) -> None:
+    peer.send_datagram(CLOSED, b"is anybody there")
+    answer = next(data for protocol, data in peer.packets() if protocol == ICMP)
+    assert answer[:2] == bytes((UNREACHABLE, 3))
+    assert struct.pack(">HH", OWN_PORT, CLOSED) in answer
 
 
 def test_a_client_learns_that_a_port_is_unreachable(
@@ -159,55 +164,52 @@ def test_a_client_learns_that_a_port_is_unreachable(
     assert [row["error"] for row in rows] == ["RPC: Unable to receive"] * 3
 
 
-def test_the_portmapper_tells_what_is_served(bootable: Path, tmp_path: Path) -> None:
-    with machine(tmp_path, bootable, services=[BINDER, SERVER]) as (_, peer):
-        served = peer.mappings()
-        ports = {
-            protocol: port
-            for program, _, protocol, port in served
-            if program == ECHO_PROGRAM
-        }
-        assert {
-            protocol for program, _, protocol, _ in served if program == PMAP_PROGRAM
-        } == {socket.IPPROTO_TCP, UDP}
-        assert set(ports) == {socket.IPPROTO_TCP, UDP}
-        (port,) = struct.unpack(
-            ">I", peer.ask_portmapper(PMAP_GETPORT, ECHO_PROGRAM, ECHO_VERSION, UDP, 0)
-        )
-        assert port == ports[UDP]
-        assert peer.call(ECHO_PROGRAM, ECHO_VERSION, ECHO_NULL, b"", port)[8:] == bytes(
-            16
-        )
+def test_the_portmapper_tells_what_is_served(peer: Peer) -> None:
+    served = peer.mappings()
+    ports = {
+        protocol: port
+        for program, _, protocol, port in served
+        if program == ECHO_PROGRAM
+    }
+    assert {
+        protocol for program, _, protocol, _ in served if program == PMAP_PROGRAM
+    } == {socket.IPPROTO_TCP, UDP}
+    assert set(ports) == {socket.IPPROTO_TCP, UDP}
+    (port,) = struct.unpack(
+        ">I", peer.ask_portmapper(PMAP_GETPORT, ECHO_PROGRAM, ECHO_VERSION, UDP, 0)
+    )
+    assert port == ports[UDP]
+    assert peer.call(ECHO_PROGRAM, ECHO_VERSION, ECHO_NULL, b"", port)[8:] == bytes(
+        16
+    )
 
 
-def test_the_portmapper_calls_for_others(bootable: Path, tmp_path: Path) -> None:
-    with machine(tmp_path, bootable, services=[BINDER, SERVER]) as (_, peer):
-        ports = {
-            program: port
-            for program, _, protocol, port in peer.mappings()
-            if protocol == UDP
-        }
-        argument = struct.pack(">I", 4) + b"abcd"
-        words = struct.unpack(">2I", argument)
-        answer = peer.ask_portmapper(
-            PMAP_CALLIT, ECHO_PROGRAM, ECHO_VERSION, ECHO_OPAQUE, len(argument), *words
-        )
-        assert (
-            answer == struct.pack(">II", ports[ECHO_PROGRAM], len(argument)) + argument
-        )
+def test_the_portmapper_calls_for_others(peer: Peer) -> None:
+    ports = {
+        program: port
+        for program, _, protocol, port in peer.mappings()
+        if protocol == UDP
+    }
+    argument = struct.pack(">I", 4) + b"abcd"
+    words = struct.unpack(">2I", argument)
+    answer = peer.ask_portmapper(
+        PMAP_CALLIT, ECHO_PROGRAM, ECHO_VERSION, ECHO_OPAQUE, len(argument), *words
+    )
+    assert (
+        answer == struct.pack(">II", ports[ECHO_PROGRAM], len(argument)) + argument
+    )
 
 
-def test_only_tasks_of_the_node_register(bootable: Path, tmp_path: Path) -> None:
-    with machine(tmp_path, bootable, services=[BINDER, SERVER]) as (_, peer):
-        before = peer.mappings()
-        for procedure in (PMAP_SET, PMAP_UNSET):
-            assert peer.ask_portmapper(
-                procedure, ECHO_PROGRAM, ECHO_VERSION, UDP, 4711
-            ) == struct.pack(">I", 0)
+def test_only_tasks_of_the_node_register(peer: Peer) -> None:
+    before = peer.mappings()
+    for procedure in (PMAP_SET, PMAP_UNSET):
         assert peer.ask_portmapper(
-            PMAP_SET, ECHO_PROGRAM + 1, 1, UDP, 4711
+            procedure, ECHO_PROGRAM, ECHO_VERSION, UDP, 4711
         ) == struct.pack(">I", 0)
-        assert peer.mappings() == before
+    assert peer.ask_portmapper(
+        PMAP_SET, ECHO_PROGRAM + 1, 1, UDP, 4711
+    ) == struct.pack(">I", 0)
+    assert peer.mappings() == before
 
 
 def test_what_a_task_has_registered_goes_with_it(
