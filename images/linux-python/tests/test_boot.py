@@ -101,6 +101,26 @@ def test_what_is_not_used_is_compressed_where_memory_is_short(with_toy: Path, st
     assert int(after[0][3]) - int(before[0][3]) > 20 * 1024
 
 
+@pytest.fixture(scope="module")
+def worked(with_toy: Path, state: Path, tmp_path_factory: pytest.TempPathFactory) -> Guest:
+    """A restored machine that has run its steps: programs in Python and in C, two of them with a wrong option."""
+    services = [
+        {"app": "toy-client", "options": {"do": "serve"}},
+        {"app": "rpcbind", "options": {}},
+        {"app": "echo-server", "options": {"transports": ["udp", "tcp"]}},
+    ]
+    echo = {"app": "echo-client", "options": {"server": "10.0.0.1", "calls": 2, "sizes": [16]}}
+    steps = [step(), step(), step(port=10), step(more=1), echo, step()]
+    return restored(tmp_path_factory.mktemp("worked"), with_toy, state, services=services, steps=steps)
+
+
+def test_a_program_is_a_process_of_its_own(worked: Guest) -> None:
+    processes = {(line["parent"], line["threads"], line["name"]) for line in worked.lines("toy")}
+    assert processes == {(1, "1", "toy-client\n")}
+    assert len({line["random"] for line in worked.lines("toy")}) == 3
+
+
+@pytest.mark.night
 def test_a_forked_program_does_what_a_new_interpreter_does(with_toy: Path, state: Path, tmp_path: Path) -> None:
     tasks = {"services": [{"app": "toy-client", "options": {"do": "serve"}}], "steps": [step(), step()]}
     forked = restored(tmp_path, with_toy, state, **tasks)
@@ -117,9 +137,8 @@ def test_a_forked_program_does_what_a_new_interpreter_does(with_toy: Path, state
     assert len({line["random"] for line in forked.lines("toy")}) == 2
 
 
-def test_a_restored_machine_has_imported_all_and_starts_at_once(with_toy: Path, state: Path, tmp_path: Path) -> None:
-    guest = restored(tmp_path, with_toy, state, steps=[step(), step()])
-    first, second = guest.lines("toy")
+def test_a_restored_machine_has_imported_all_and_starts_at_once(worked: Guest, with_toy: Path) -> None:
+    first, second, _ = worked.lines("toy")
     declared = json.loads((with_toy / "manifest.json").read_text())["python"]
     assert set(first["loaded"]) <= set(declared)
     assert "numpy" in first["loaded"]
@@ -140,10 +159,9 @@ def test_clones_differ_by_their_seed_alone(with_toy: Path, state: Path, tmp_path
     assert lines[0]["hash"] == lines[2]["hash"]
 
 
-def test_a_wrong_option_fails_its_step_and_no_other(with_toy: Path, state: Path, tmp_path: Path) -> None:
-    guest = restored(tmp_path, with_toy, state, steps=[step(port=10), step(more=1), step()])
-    assert [line["status"] for line in guest.lines("step")] == [2, 2, 0]
-    assert [line["message"] for line in guest.lines("error")] == [
+def test_a_wrong_option_fails_its_step_and_no_other(worked: Guest) -> None:
+    assert [line["status"] for line in worked.lines("step")] == [0, 0, 2, 2, 0, 0], worked.describe()
+    assert [line["message"] for line in worked.lines("error")] == [
         "option port: must be an integer from 1 to 9",
         "option more: unknown; there are port, do",
     ]
@@ -157,13 +175,6 @@ def test_a_program_that_is_killed_is_named(with_toy: Path, state: Path, tmp_path
     assert (error["app"], error["message"]) == ("toy-client", "killed by signal 9 (Killed)")
 
 
-def test_an_application_in_c_runs_beside_them(with_toy: Path, state: Path, tmp_path: Path) -> None:
+def test_an_application_in_c_runs_beside_them(worked: Guest) -> None:
     """All workloads of `linux` run on this image."""
-    services = [
-        {"app": "rpcbind", "options": {}},
-        {"app": "echo-server", "options": {"transports": ["udp", "tcp"]}},
-    ]
-    echo = {"app": "echo-client", "options": {"server": "10.0.0.1", "calls": 2, "sizes": [16]}}
-    guest = restored(tmp_path, with_toy, state, services=services, steps=[echo, step()])
-    assert [line["status"] for line in guest.lines("step")] == [0, 0], guest.describe()
-    assert all(row["ok"] == 1 for _, rows in guest.batches() for row in rows)
+    assert [row["ok"] for _, rows in worked.batches() for row in rows] == [1, 1]

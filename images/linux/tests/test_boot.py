@@ -60,6 +60,7 @@ def assert_all_ok(client: Guest) -> None:
         assert all(row["end"] > row["start"] for row in rows)
 
 
+@pytest.mark.night
 def test_echo_over_both_transports_and_all_procedures(image: Path, tmp_path: Path) -> None:
     client, server = pair(
         tmp_path,
@@ -92,6 +93,7 @@ def test_echo_over_both_transports_and_all_procedures(image: Path, tmp_path: Pat
     assert counters["by_procedure"]["echo"] == 32
 
 
+@pytest.mark.night
 def test_raw_sockets(image: Path, tmp_path: Path) -> None:
     client, server = pair(
         tmp_path,
@@ -109,6 +111,7 @@ def test_raw_sockets(image: Path, tmp_path: Path) -> None:
     assert counters["messages"] == 24
 
 
+@pytest.mark.night
 def test_iperf3(image: Path, tmp_path: Path) -> None:
     client, _ = pair(
         tmp_path,
@@ -121,6 +124,7 @@ def test_iperf3(image: Path, tmp_path: Path) -> None:
     assert result["end"]["sum_received"]["bytes"] > 0
 
 
+@pytest.mark.night
 def test_the_wire_carries_nothing_but_the_experiment(image: Path, tmp_path: Path) -> None:
     """Two silent machines with addresses: their control frames and not one frame more."""
     with Guest(tmp_path / "g", image, job("a", [interface(1, (2,))]), ICOUNT) as guest:
@@ -132,6 +136,7 @@ def test_the_wire_carries_nothing_but_the_experiment(image: Path, tmp_path: Path
     assert len(capture) == 24 + 16 + 27
 
 
+@pytest.mark.night
 def test_a_waiting_machine_says_ready_once(image: Path, tmp_path: Path) -> None:
     waiting = {"version": 1, "wait": True}
     with Guest(tmp_path / "g", image, waiting, ICOUNT) as guest:
@@ -143,6 +148,7 @@ def test_a_waiting_machine_says_ready_once(image: Path, tmp_path: Path) -> None:
         assert capture.stat().st_size == 24 + 16 + 27
 
 
+@pytest.mark.night
 def test_equal_machines_behave_equally_in_virtual_time(image: Path, tmp_path: Path) -> None:
     outcomes = []
     for name in ("first", "second"):
@@ -158,6 +164,7 @@ def test_equal_machines_behave_equally_in_virtual_time(image: Path, tmp_path: Pa
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.night
 def test_a_crashing_service_is_named_with_its_signal(image: Path, tmp_path: Path) -> None:
     """The server is killed in the middle of a step of the same machine."""
     port_path = tmp_path / "exec"
@@ -327,6 +334,7 @@ def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> 
         assert hosts[1].recv(2000) == east  # and nothing of the bridge's own before it
 
 
+@pytest.mark.night
 def test_a_kernel_panic_ends_the_machine(image: Path, tmp_path: Path) -> None:
     port_path = tmp_path / "exec"
     extra = (

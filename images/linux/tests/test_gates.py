@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from testing.guest import ICOUNT, Guest
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.night]
 
 PLUGIN = Path(__file__).resolve().parents[3] / "harness/clock/build/sundial-clock.so"
 WAIT = {"version": 1, "wait": True}
