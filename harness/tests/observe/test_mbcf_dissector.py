@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,17 +41,13 @@ from tests.observe.mbcf_wire import (
     nonces,
 )  # fmt: skip
 from tests.verify.bed import IN, OUT, Record, capture, rpc_call, rpc_reply
+from tests.warm_tshark.reader import Reader, reader
 
 A, B = (1, 272), (2, 288)
 GOLDEN = Path(__file__).resolve().parents[3] / "guest-apps" / "sss-core" / "tests" / "golden"
 
 
-def tshark(file: Path, *options: str, dissector: Path = DISSECTOR) -> str:
-    unknown = ("-o", "rpc.dissect_unknown_programs:TRUE")
-    command = ["tshark", "-X", f"lua_script:{dissector}", "-n", "-r", str(file), *unknown, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Lua:" not in done.stderr, done.stderr
-    return done.stdout
+tshark = reader(DISSECTOR)
 
 
 def at_one_port(directory: Path, frames: list[bytes]) -> Path:
@@ -85,8 +80,9 @@ HEAD = ("op", "flags", "version", "status", "tag", "src.node", "src.task", "dst.
 def test_its_parts_are_found_in_a_folder_with_a_space(tmp_path: Path) -> None:
     copy = shutil.copytree(DISSECTOR.parent, tmp_path / "a folder") / DISSECTOR.name
     file = at_one_port(tmp_path, [frame(WRITE, A, B, seq=1)])
-    assert tshark(file, dissector=copy) == tshark(file)
-    assert "MBCF" in tshark(file)
+    shown = Reader(tmp_path, copy).by_itself(file)
+    assert shown == tshark(file)
+    assert "MBCF" in shown
 
 
 def test_every_field_of_the_header(tmp_path: Path) -> None:
@@ -424,6 +420,6 @@ def test_time_grows_with_the_number_of_frames(tmp_path: Path) -> None:
 
     def work(frames: int) -> Callable[[], object]:
         file = many(tmp_path, frames)
-        return lambda: tshark(file, "-T", "fields", "-e", "mbcf.op", "-e", "rpc.xid")
+        return lambda: tshark.by_itself(file, "-T", "fields", "-e", "mbcf.op", "-e", "rpc.xid")
 
     assert growth(work, small=2000) < NEAR_LINEAR

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from tests.verify.vmmc_bed import (
     capture,
     control,
 )
+from tests.warm_tshark.reader import reader
 
 (DISSECTOR,) = [path for path in DISSECTORS if path.name == "vmmc.lua"]
 Stream = tuple[int, int, int, int]
@@ -41,14 +42,13 @@ def bed(tmp_path: Path) -> VmmcBed:
     return VmmcBed(tmp_path)
 
 
-def tshark(bed: VmmcBed, *options: str, shown: str = "frame") -> str:
+READ = reader(DISSECTOR)
+
+
+def tshark(bed: VmmcBed, *options: str, shown: str = "frame", read: Callable[..., str] = READ) -> str:
     file = bed.directory / "backplane.pcapng"
     file.write_bytes(capture(bed.records))
-    unknown = ("-o", "rpc.dissect_unknown_programs:TRUE")
-    command = ["tshark", "-X", f"lua_script:{DISSECTOR}", "-n", "-2", "-r", str(file), *unknown, "-Y", shown, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Lua" not in done.stderr, done.stderr
-    return done.stdout
+    return read(file, "-2", "-Y", shown, *options)
 
 
 def fields(bed: VmmcBed, *names: str, shown: str = "frame") -> list[list[str]]:
@@ -80,6 +80,7 @@ def test_every_field_of_the_header(bed: VmmcBed) -> None:
         ["2", "0x02", "0", "1", "2", "3", "3", "9", "4096", "16", "", "7", "64" * 16],
     ]
     shown = tshark(bed).splitlines()
+    assert shown == tshark(bed, read=READ.by_itself).splitlines()
     assert "1 → 2 AU [NOTIFY] Seq=1 Export=3.9 Offset=64 Len=8 (not combined)" in shown[4]
     assert "DU [LAST] Seq=3" in shown[8]
     assert fields(bed, "vmmc.import.name", "vmmc.import.use", "vmmc.import.granted_in", shown="vmmc.kind == 2") == [

@@ -26,7 +26,7 @@ from sundial.observe.tshark import READ_STANDARD_INPUT
 SOURCE = Path(__file__).with_name("preload.c")
 MOST_ARGUMENTS = 128
 READ_BEFORE = frozenset("CGOPVXx")
-"""Options upon which tshark has acted when it forks. -r is one, too: the server has it, as all commands do."""
+"""Options upon which tshark has acted when it forks, unless the server was begun with them. -r is one, too."""
 _OF_TSHARK = ("WIRESHARK_", "LC_", "LANG", "TZ", "HOME", "XDG_", "MALLOC_", "GLIBC_")
 """What tshark reads of the environment."""
 _by_itself = tshark.start
@@ -68,29 +68,33 @@ class Forked:
 
 
 class WarmTshark:
-    """The server, made by the first command that it can serve."""
+    """The server, made by the first command that it can serve: all of those begin with the words of `begun_with`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, begun_with: Sequence[str] = READ_STANDARD_INPUT) -> None:
         self._folder = folder
+        self._begun_with = list(begun_with)
         self._lock = threading.Lock()
         self._server: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._begun: tuple[str, Mapping[str, str]] | None = None
         self.served = 0
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> Any:
-        """As `sundial.observe.tshark.start`, which is called where the server is another program, or of no use."""
+    def start(self, command: Sequence[str], environment: Mapping[str, str], capture: IO[bytes] | None = None) -> Any:
+        """As `sundial.observe.tshark.start`, which is called where the server is another program, or of no use.
+
+        Given a file, that is the standard input.
+        """
         begun = command[0], {name: value for name, value in environment.items() if name.startswith(_OF_TSHARK)}
         with self._lock:
             if self._begun is None:
                 self._begun = begun
                 self._server = self._begin(*begun)
-            if self._server is None or begun != self._begun or not _can_be_served(command):
-                return _by_itself(command, environment)
-            forked = self._forked(self._server[1], command)
+            if self._server is None or begun != self._begun or not self._can_be_served(command):
+                return _fresh(command, environment, capture)
+            forked = self._forked(self._server[1], command, capture)
             if forked is None:
                 # A Wireshark that begins in another way: its preload was never called, and it ended.
                 self._end()
-                return _by_itself(command, environment)
+                return _fresh(command, environment, capture)
             self.served += 1
             return forked
 
@@ -99,7 +103,7 @@ class WarmTshark:
         with theirs:
             added = {"LD_PRELOAD": str(build(self._folder)), "WARM_TSHARK_SOCKET": str(theirs.fileno())}
             process = subprocess.Popen(
-                [program, *READ_STANDARD_INPUT, *["-n"] * (MOST_ARGUMENTS - len(READ_STANDARD_INPUT))],
+                [program, *self._begun_with, *["-n"] * (MOST_ARGUMENTS - len(self._begun_with))],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -108,13 +112,22 @@ class WarmTshark:
             )
         return process, ours
 
-    def _forked(self, server: socket.socket, command: Sequence[str]) -> Forked | None:
+    def _can_be_served(self, command: Sequence[str]) -> bool:
+        first = 1 + len(self._begun_with)
+        options = {word[1] for word in command[first:] if len(word) > 1 and word[0] == "-" and word[1] != "-"}
+        begins = list(command[1:first]) == self._begun_with
+        return begins and not options & READ_BEFORE and len(command) <= MOST_ARGUMENTS
+
+    def _forked(self, server: socket.socket, command: Sequence[str], capture: IO[bytes] | None) -> Forked | None:
         # All ends are closed if the server is not there any more.
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             pipes = [_pipe(own, ours, theirs) for own in ("wb", "rb", "rb", "rb")]
             told = b"".join(os.fsencode(word) + b"\0" for word in command[1:])
+            ends = [end for _, end in pipes]
+            if capture is not None:
+                ends[0] = capture.fileno()
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                socket.send_fds(server, [told], [end for _, end in pipes])
+                socket.send_fds(server, [told], ends)
             theirs.close()
             *streams, status = [stream for stream, _ in pipes]
             pid = status.read(_STATUS.size)
@@ -154,10 +167,11 @@ def _starts(start: Callable[..., Any]) -> Any:
     return mock.patch.object(tshark, "start", start)
 
 
-def _can_be_served(command: Sequence[str]) -> bool:
-    options = {word[1] for word in command[1:] if len(word) > 1 and word[0] == "-" and word[1] != "-"}
-    begins = tuple(command[1 : 1 + len(READ_STANDARD_INPUT)]) == READ_STANDARD_INPUT
-    return begins and not options & READ_BEFORE and len(command) <= MOST_ARGUMENTS
+def _fresh(command: Sequence[str], environment: Mapping[str, str], capture: IO[bytes] | None) -> Any:
+    if capture is None:
+        return _by_itself(command, environment)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=capture, stdout=pipe, stderr=pipe, env=environment)
 
 
 def _pipe(own: str, ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[IO[bytes], int]:
