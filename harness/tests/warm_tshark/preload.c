@@ -161,3 +161,10 @@ void *epan_load_settings(void)
         serve(atoi(server));
     return settings;
 }
+
+// What a child frees before it exits is shared with the server, and would be copied first.
+void epan_cleanup(void);
+
+void epan_cleanup(void)
+{
+}
