@@ -5,10 +5,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import click
 import pytest
 
+from sundial.cli import rooms
 from sundial.cli.main import COMMANDS, sundial
 from sundial.model.catalog import ROOT
 
@@ -51,24 +54,24 @@ def test_a_plan_is_made_without_what_evaluates_captures() -> None:
     assert imported("run", "quickstart", "--dry-run") == MODEL
 
 
-def test_what_evaluates_captures_is_imported_while_machines_run() -> None:
-    """By a thread that takes no time from them, and whose faults are left to who needs the rooms."""
-    program = """
-import os, sys, threading
-from sundial.cli import rooms
-rooms.warm_evaluation()
-(thread,) = set(threading.enumerate()) - {threading.current_thread()}
-thread.join()
-rooms_and_polars = {"polars", "sundial.report.build", "sundial.verify"}
-print(os.getpriority(os.PRIO_PROCESS, 0), *sorted(rooms_and_polars & set(sys.modules)))
-rooms.VERIFY = "sundial.nothing"
-rooms.warm_evaluation()
-"""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, env=_environment()
-    )
+def test_rooms_that_evaluate_captures_are_imported_at_the_least_priority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a thread that takes no time from the machines. A room that cannot be imported stops it without a word."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, more in (("a_verifier", ""), ("a_reporter", "raise ImportError")):
+        program = f"import os, threading\nseen = os.getpriority(os.PRIO_PROCESS, 0), threading.get_ident()\n{more}"
+        (tmp_path / f"{name}.py").write_text(program)
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    assert (done.stdout, done.stderr) == (f"{own} polars sundial.report.build sundial.verify\n", "")
+    monkeypatch.setattr(rooms, "VERIFY", "a_verifier")
+    monkeypatch.setattr(rooms, "REPORT", "a_reporter")
+    threads = set(threading.enumerate())
+    rooms.warm_evaluation()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join()
+    priority, importer = sys.modules.pop("a_verifier").seen
+    assert (priority, os.getpriority(os.PRIO_PROCESS, 0)) == (rooms.IDLE, own)
+    assert importer != threading.get_ident()
 
 
 def test_bridges_need_a_graph() -> None:

@@ -10,8 +10,10 @@ from click.testing import Result
 
 from sundial.cli import rooms
 from sundial.errors import RunFailed
+from sundial.machines import images
 from sundial.reproduce import perform, workers
 from sundial.reproduce.perform import Request
+from tests.cli.one_run import RUN, one_run
 from tests.reproduce.house import House
 
 Call = Callable[..., Result]
@@ -23,6 +25,8 @@ def house(monkeypatch: pytest.MonkeyPatch) -> House:
     monkeypatch.setattr(rooms, "run", made.run)
     monkeypatch.setattr(rooms, "verify_run", made.verify)
     monkeypatch.setattr(rooms, "build_report", made.report)
+    monkeypatch.setattr(images, "pin", lambda known, folder, say, names: made.pin_images(folder, say, names))
+    monkeypatch.setattr(perform, "reproduction", one_run)
     monkeypatch.setattr(workers, "jobs_of_this_host", lambda: 1)  # the house is in this process
     return made
 
@@ -40,8 +44,9 @@ def test_what_is_printed(call: Call, house: House, tmp_path: Path) -> None:
     result = call("reproduce", "kamesawa98", "--quick", "--out", str(tmp_path / "made"))
     assert result.exit_code == 0, result.stderr
     assert f"report   {tmp_path / 'made' / 'report.html'}" in result.stdout
-    assert "machine  62.5 mips put Linux nearest" in result.stdout
-    assert f"runs     {len(house.asked)}: 0 failed, 0 with mismatches" in result.stdout
+    assert "machine  125 mips\n" in result.stdout
+    assert house.asked == [RUN]
+    assert "runs     1: 0 failed, 0 with mismatches" in result.stdout
 
 
 @pytest.mark.parametrize(("options", "jobs"), [((), 1), (("--jobs", "3"), 3)])
@@ -69,14 +74,14 @@ def test_folders_are_numbered(call: Call, house: House, captures: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "status", "words"),
     [
-        ("broken", 4, "sundial: these runs failed: depth-mbcf3"),
-        ("mismatched", 1, "sundial: the captures of these runs are not what the protocol says: depth-mbcf3"),
+        ("broken", 4, f"sundial: these runs failed: {RUN}"),
+        ("mismatched", 1, f"sundial: the captures of these runs are not what the protocol says: {RUN}"),
     ],
 )
 def test_runs_that_fail_are_named(
     call: Call, house: House, tmp_path: Path, field: str, status: int, words: str
 ) -> None:
-    setattr(house, field, frozenset({"depth-mbcf3"}))
+    setattr(house, field, frozenset({RUN}))
     result = call("reproduce", "kamesawa98", "--quick", "--out", str(tmp_path / "made"))
     assert result.exit_code == status
     assert words in result.stderr

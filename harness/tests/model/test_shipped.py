@@ -39,34 +39,53 @@ def test_every_topology_of_the_checkout_loads() -> None:
         assert load_topology(name).description
 
 
-OWN_TOPOLOGY = {
-    "atm-faults": "lane-office",
-    "dce-faults": "two-hosts-wan",
-    "grpc-languages": "two-hosts-python",
-    "grpc-lossy": "two-hosts-wan",
-    "lane-contention": "lane-office",
-    "lane-edges": "two-hosts-lane",
-    "local": "one-host",
-    "loss": "two-hosts-wan",
-    "rpyc-nagle": "two-hosts-python",
-    "santos18-local": "one-host",
-    "santos18-remote": "two-hosts-wifi",
-    "shrimp-rpc-sweep": "sss-two-vmmc",
-    "sss-faults": "sss-two-lossy",
-    "sss-mixed": "sss-cluster",
-    "vmmc-operations": "sss-two-vmmc",
-    "vrpc-sweep": "sss-two-vmmc",
-}
+ON_THEIR_OWN_TOPOLOGY = frozenset(
+    {
+        "atm-faults",
+        "dce-faults",
+        "grpc-languages",
+        "grpc-lossy",
+        "lane-contention",
+        "lane-edges",
+        "local",
+        "loss",
+        "rpyc-nagle",
+        "santos18-local",
+        "santos18-remote",
+        "shrimp-rpc-sweep",
+        "sss-faults",
+        "sss-mixed",
+        "vmmc-operations",
+        "vrpc-sweep",
+    }
+)
 """Scenarios that name machines, segments or cells, and so run on their own topology alone."""
 
 
-@pytest.mark.parametrize("name", names("scenario"))
-def test_every_scenario_loads_on_every_topology_that_has_its_guests(name: str) -> None:
-    sss = name.startswith(("sss-", "mbcf-"))
+def topologies_with_its_guests(scenario: str) -> list[str]:
+    """Those that a scenario that names no machine runs on."""
+    sss = scenario.startswith(("sss-", "mbcf-"))
     fitting = [known for known in names("topology") if known.startswith("sss-") == sss and known != "sss-cluster"]
-    if name in ("iperf3", "twelve-functions"):
+    if scenario in ("iperf3", "twelve-functions"):
         fitting.remove("one-host")
-    for topology in [OWN_TOPOLOGY[name]] if name in OWN_TOPOLOGY else fitting:
+    return fitting
+
+
+@pytest.mark.parametrize("name", names("scenario"))
+def test_every_scenario_loads_on_its_own_topology(name: str) -> None:
+    assert load_experiments(name)
+
+
+@pytest.mark.parametrize("scenario", ["quickstart", "mbcf-operations"])
+def test_a_scenario_that_names_no_machine_loads_on_every_topology_with_its_guests(scenario: str) -> None:
+    for topology in topologies_with_its_guests(scenario):
+        assert load_experiments(scenario, topology=topology)
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("name", [name for name in names("scenario") if name not in ON_THEIR_OWN_TOPOLOGY])
+def test_every_scenario_loads_on_every_topology_that_has_its_guests(name: str) -> None:
+    for topology in topologies_with_its_guests(name):
         assert load_experiments(name, topology=topology)
 
 
