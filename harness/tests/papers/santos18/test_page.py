@@ -74,7 +74,7 @@ def test_a_distance_without_what_the_paper_shows_is_no_figure(tmp_path: Path) ->
     ):
         results = measured()
         del results.cells[case]
-        with pictures(Pictures(png=False)):
+        with pictures(Pictures(painted=False)):
             drawn = {
                 number: figures._draw(results, number, results.paper.figures[number], tmp_path)
                 for number in (14, 15, 16)
