@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from mutation import runs
 from tests.segments.lane_golden import Line, golden_of
+from tests.warm_tshark.reader import reader
 
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -52,14 +52,8 @@ OF_CELLS: dict[str, Callable[[Line], int]] = {
 def shown(capture: Path, display_filter: str, *fields: str) -> list[list[str]]:
     """The fields of each record that a filter shows."""
     asked = [word for field in ("frame.number", *fields) for word in ("-e", field)]
-    done = subprocess.run(
-        ["tshark", "-n", "-r", str(capture), "-Y", display_filter, "-T", "fields", *asked],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return [line.split("\t")[1:] for line in done.stdout.splitlines()]
+    printed = reader()(capture, "-Y", display_filter, "-T", "fields", *asked)
+    return [line.split("\t")[1:] for line in printed.splitlines()]
 
 
 @pytest.fixture(scope="module")

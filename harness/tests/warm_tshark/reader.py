@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tshark as a user calls it on a file, with a dissector in Lua: a warm one has registered the script before."""
+"""tshark as a user calls it on a file, with or without a dissector in Lua: a warm one has registered it before."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ atexit.register(_at_exit.close)
 class Reader:
     """What tshark prints about a capture."""
 
-    def __init__(self, folder: Path, script: Path) -> None:
+    def __init__(self, folder: Path, script: Path | None) -> None:
+        scripts = () if script is None else ("-X", f"lua_script:{script}")
         # A second pass needs a file that can be read twice, which `-r -` would not take.
-        begun_with = ("-X", f"lua_script:{script}", "-n", "-r", "/dev/stdin", *UNKNOWN_PROGRAMS)
+        begun_with = (*scripts, "-n", "-r", "/dev/stdin", *UNKNOWN_PROGRAMS)
         self._tshark = WarmTshark(folder, begun_with)
         self._command = ("tshark", *begun_with)
 
@@ -45,7 +46,7 @@ class Reader:
 
 
 @cache
-def reader(script: Path) -> Reader:
+def reader(script: Path | None = None) -> Reader:
     """The reader with the dissector `script`, one for all tests of this process."""
     folder = _at_exit.enter_context(tempfile.TemporaryDirectory(prefix="warm-tshark-"))
     return _at_exit.enter_context(contextlib.closing(Reader(Path(folder), script)))
