@@ -21,7 +21,7 @@ def written(path: Path, pages: dict[int, bytes], size: int) -> Path:
     return path
 
 
-@settings(deadline=None, max_examples=30)  # it waits for the disk
+@settings(max_examples=settings.default.max_examples // 8)  # it waits for the disk
 @given(pages=st.dictionaries(st.integers(0, 700), st.sampled_from([b"x", b"y" * PAGE, bytes(PAGE)]), max_size=20))
 def test_a_copy_has_the_content_and_the_digest_of_the_original(
     pages: dict[int, bytes], tmp_path_factory: pytest.TempPathFactory

@@ -72,7 +72,7 @@ def test_classic_files_of_either_order_and_resolution(tmp_path: Path, order: str
     assert table["frame"].to_list() == [1, 2]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_cut_file_is_refused_with_the_offset_of_the_cut_block(tmp_path: Path, data: st.DataObject) -> None:
     made = bed(tmp_path)
