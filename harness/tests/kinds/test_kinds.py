@@ -165,7 +165,7 @@ def test_a_toy_that_is_damaged_is_found(tree: Tree, made: Path, out: Path) -> No
 
 
 def test_the_paper_is_reproduced(tree: Tree, out: Path) -> None:
-    result = fake(tree, "reproduce", "toy", "--quick", "--out", str(out))
+    result = fake(tree, "reproduce", "toy", "--quick", "--jobs", "1", "--out", str(out))
     assert (result["runs"], result["failed"], result["mismatched"]) == (1, [], [])
     assert (out / "toys.csv").read_text().splitlines()[0] == "size,printed_us,measured_us"
     assert "Round trip of a toy" in (out / "report.html").read_text()

@@ -28,11 +28,11 @@ COPIED = (
 )
 LINKED = (".venv", "harness/clock", "harness/confine", "harness/tests", "images/out/cache")
 """What is only read, or may be shared."""
-_LEAVINGS = shutil.ignore_patterns("__pycache__", "build", "out", "tests", ".*")
+_LEAVINGS = shutil.ignore_patterns("build", "out", "tests", ".*")
 
 
 def left_out(folder: str, names: list[str]) -> set[str]:
-    """Folders that builds leave; an image's `build` is a file and is copied."""
+    """Folders that builds leave, but what is compiled; an image's `build` is a file and is copied."""
     return {name for name in _LEAVINGS(folder, names) if name != "build" or (Path(folder) / name).is_dir()}
 
 
