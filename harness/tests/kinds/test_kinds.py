@@ -172,6 +172,15 @@ def test_the_paper_is_reproduced(tree: Tree, out: Path) -> None:
     assert json.loads((out / "reproduce.json").read_text())["runs"][0]["verdict"] == "pass"
 
 
+JUDGED = """
+import sys
+from pathlib import Path
+from sundial.cli import rooms
+run = Path(sys.argv[1])
+print(rooms.verify_run(run)["verdict"], rooms.build_report(run, drawn=False).name)
+"""
+
+
 def test_a_segment_that_is_only_carried_needs_neither_verify_nor_report(tree: Tree, made: Path, out: Path) -> None:
     shutil.copytree(made, out)
     folder = tree.root / "harness" / "sundial" / "segments" / "tube"
@@ -179,11 +188,11 @@ def test_a_segment_that_is_only_carried_needs_neither_verify_nor_report(tree: Tr
     for name in kept:
         (folder / name).unlink()
     try:
-        verified, reported = tree.answers(["verify", str(out)], ["report", str(out)])
+        judged = tree.python("-c", JUDGED, str(out))
     finally:
         for name, text in kept.items():
             (folder / name).write_text(text)
-    assert (verified.status, reported.status) == (0, 0), (verified, reported)
+    assert judged.stdout == "pass report.html\n", judged.stderr
 
 
 WORDS = frozenset(

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 from sundial.errors import BadInput
 from sundial.report.build import build_report
@@ -153,6 +155,11 @@ def test_a_second_report_with_png_is_the_first_and_pictures(quickstart: Path, tm
     first = (quickstart / "report.html").read_text("utf-8")
     assert re.sub(r' · <a href="figures/[a-z-]+\.png">PNG</a>', "", html) == first
     assert all(f'href="figures/{stem}.png"' in html for stem in FIGURES)
+    for path in (path for path in paths.figures if path.suffix == ".png"):
+        with Image.open(path) as image:
+            pixels = np.asarray(image.convert("L"))
+        assert pixels.shape[1] == 1440, path.name
+        assert 0.003 < (pixels < 200).mean() < 0.7, path.name
 
 
 def test_summary_csv(quickstart: Path) -> None:
@@ -217,7 +224,7 @@ def test_loss_gets_its_figure(tmp_path: Path) -> None:
 
 
 def test_many_clients_are_compared(tmp_path: Path) -> None:
-    run = synthetic.make(tmp_path / "run", synthetic.office(calls=4, sizes=[16, 4096]))
+    run = synthetic.make(tmp_path / "run", synthetic.office(calls=4, sizes=[16, 4096], curves=synthetic.CURVES[:2]))
     build_report(run)
     assert (run / "figures" / "clients.svg").is_file()
     assert "5 clients" in page(run).text
@@ -226,7 +233,8 @@ def test_many_clients_are_compared(tmp_path: Path) -> None:
 
 def test_bars_of_curves_with_different_sizes_stand_at_their_own(tmp_path: Path) -> None:
     """Size 0 is made by UDP alone; the panels share one axis and must name it rightly."""
-    run = synthetic.make(tmp_path / "run", synthetic.two_hosts(calls=2, sizes=[0, 16, 1024]))
+    plan = synthetic.two_hosts(calls=2, sizes=[0, 16, 1024], curves=synthetic.CURVES[2:])
+    run = synthetic.make(tmp_path / "run", plan)
     build_report(run)
     labels = re.findall(r">(\d+)</text>", (run / "figures" / "stages.svg").read_text(encoding="utf-8"))
     assert [labels.count(size) for size in ("16", "1024")] == [2, 2]
@@ -337,7 +345,8 @@ def test_words_of_the_run_cannot_become_markup(tmp_path: Path) -> None:
 
 
 def test_real_clock_does_not_split_the_client(tmp_path: Path) -> None:
-    run = synthetic.make(tmp_path / "run", synthetic.two_hosts(calls=3, sizes=[16, 1024], extra={"clock": "real"}))
+    plan = synthetic.two_hosts(calls=3, sizes=[16, 1024], curves=synthetic.CURVES[:1], extra={"clock": "real"})
+    run = synthetic.make(tmp_path / "run", plan)
     build_report(run)
     text = page(run).text
     assert "client: call" not in text
