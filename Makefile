@@ -23,6 +23,15 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.sundial/pycache
 endif
 
+# A folder that checkouts of one host may share, as CI does: images, and what cargo compiled. The night builds all again.
+SUNDIAL_CACHE ?=
+ifneq ($(and $(SUNDIAL_CACHE),$(if $(NIGHT),,day)),)
+export SUNDIAL_CACHE := $(abspath $(SUNDIAL_CACHE))
+export CARGO_BUILD_BUILD_DIR := $(SUNDIAL_CACHE)/rust
+else
+unexport SUNDIAL_CACHE
+endif
+
 PYTHON := .venv/bin/python
 CARGO := cargo --quiet
 FABRIC := --manifest-path harness/fabric/Cargo.toml
@@ -142,10 +151,10 @@ $(ALL:%=suite-%) suite-vm-alone: suite-%:
 	+@$(SUITE) run $* -- $(MAKE) --no-print-directory $*
 suite-check-fabric suite-check-clock: setup-packages
 suite-check-types suite-check-style suite-check-guest-apps suite-check-sss-core: setup-python
-suite-check-python suite-check-images: setup-images
-$(VM_TESTS:%=suite-%): setup-images
+suite-check-images: setup-images
+suite-check-python $(VM_TESTS:%=suite-%): setup-images setup-programs
 setup-python setup-programs: setup-packages
-setup-images: setup-python setup-programs
+setup-images: setup-python
 $(PARTS:%=setup-%): setup-%:
 	+@WITH_TESTS=1 $(SUITE) run setup-$* -- harness/setup.sh $*
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing and builds everything; run by `make setup`, which every other target needs.
-# Touches nothing outside the checkout but distribution packages, and asks for no root where they are present.
+# Touches nothing outside the checkout but distribution packages, and asks for no root where they are present. SUNDIAL_CACHE
+# names a folder that checkouts of one host share: images by the digest of their inputs, and what cargo compiled.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -111,9 +112,24 @@ part_programs() {
 
 part_images() {
     [ "${WITH_IMAGES:-1}" != 0 ] || return 0
+    cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/images}
+    # An image whose inputs have another digest than the cached one is built.
+    [ -z "$cached" ] || [ -d images/out ] || [ ! -d "$cached" ] || cp -a "$cached" images/out
     ./sundial images build --if-needed >&2
     # Runs would build it on demand; tests that need it are skipped without.
     [ "${WITH_TESTS:-}" != 1 ] || ./sundial images build --if-needed linux-python >&2
+    [ -z "$cached" ] || cache_images
+}
+
+# Snapshots are left out: they belong to the host's QEMU and this checkout.
+cache_images() {
+    mkdir -p "$SUNDIAL_CACHE"
+    new=$(mktemp -d "$SUNDIAL_CACHE/images.XXXXXX")
+    for folder in images/out/*; do
+        [ "$folder" = images/out/snapshots ] || cp -a "$folder" "$new/"
+    done
+    rm -rf "$cached"
+    mv "$new" "$cached"
 }
 
 "part_$1"
