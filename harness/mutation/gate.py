@@ -23,6 +23,7 @@ from mutation import atm, backplane, documents, files, headers, samples, stamps,
 from mutation.damage import Copy, Damage
 from sundial.errors import SundialError
 from sundial.observe.tshark import dissect
+from sundial.verify import verify_run
 
 PROCESSES = 2
 KNOWN = 100
@@ -59,27 +60,39 @@ def sample(found: Sequence[Damage], number: int, seed: int) -> list[Damage]:
 
 def judge(run: Path, damage: Damage, seed: int, work: Path) -> Outcome:
     """Do a damage to a copy of the run and verify that."""
-    from sundial.verify import verify_run
-
-    place = work / "run"
-    shutil.rmtree(place, ignore_errors=True)
-    copy = Copy(run, place)
-    before = _content(copy)
-    damage.apply(copy, Random(f"{seed} {run.name} {damage.name}"))
-    if _content(copy) == before:
+    copy, idle = damaged(run, [damage], seed, work)
+    if idle:
         return Outcome(damage.name, NOTHING, "")
-    if damage.sealed:
-        copy.seal(samples=damage.samples)
     try:
-        result = verify_run(place)
+        problems = verify_run(copy.path).problems
     except SundialError as error:
         return Outcome(damage.name, CAUGHT, str(error))
     except Exception:
         return Outcome(damage.name, CRASHED, traceback.format_exc(limit=-3))
-    if result.verdict == "pass":
+    if not problems:
         return Outcome(damage.name, PASSED, "")
-    first = result.problems[0]
+    first = problems[0]
     return Outcome(damage.name, CAUGHT, f"{first['field']}: expected {first['expected']}, seen {first['seen']}")
+
+
+def damaged(run: Path, damages: Sequence[Damage], seed: int, work: Path) -> tuple[Copy, list[str]]:
+    """A copy of the run with these damages, and the names of those that changed nothing.
+
+    Streams of samples come first, since the table follows from them, and damages with wrong digests last.
+    """
+    place = work / "run"
+    shutil.rmtree(place, ignore_errors=True)
+    copy = Copy(run, place)
+    idle = []
+    for of_streams, sealed in ((True, True), (False, True), (False, False)):
+        some = [damage for damage in damages if (damage.samples, damage.sealed) == (of_streams, sealed)]
+        for damage in some:
+            before = _content(copy)
+            damage.apply(copy, Random(f"{seed} {run.name} {damage.name}"))
+            idle += [damage.name] if _content(copy) == before else []
+        if some and sealed:
+            copy.seal(samples=of_streams)
+    return copy, idle
 
 
 def _content(copy: Copy) -> dict[str, bytes]:

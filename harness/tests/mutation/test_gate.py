@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from mutation import allowed, runs
-from mutation.gate import CRASHED, PASSED, all_damages, judge, remember_dissections, sample
+from mutation import allowed, expected, runs
+from mutation.damage import Copy
+from mutation.expected import Row
+from mutation.gate import CRASHED, KINDS, PASSED, all_damages, judge, remember_dissections, sample
 from sundial.verify import verify_run
 
-FEW, MANY = 3, 12
-"""Damages of each run in `make check` and in `make test`."""
+MANY = 12
+"""Random damages of each run."""
 SEED = 1
+ROWS = expected.load()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,8 +29,43 @@ def _remembered() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", runs.stored())
-def test_a_few_damages_are_noticed(name: str, tmp_path: Path) -> None:
-    check(name, tmp_path, FEW, SEED)
+def test_damages_yield_the_expected_fields(name: str, tmp_path: Path) -> None:
+    """Damages that do not hide one another's findings share a copy."""
+    run = runs.recorded(name, tmp_path)
+    assert verify_run(run).problems == []
+    damages = {damage.name: damage for damage in all_damages(run)}
+    for rows in expected.groups([row for row in ROWS[name] if not row.night]):
+        fields = expected.found(run, [damages[row.damage] for row in rows], SEED, tmp_path / "work")
+        assert expected.missed(rows, fields) == []
+
+
+@pytest.mark.night
+@pytest.mark.parametrize(
+    ("name", "row"), [pytest.param(name, row, id=f"{name} {row.damage}") for name, rows in ROWS.items() for row in rows]
+)
+def test_a_damage_alone_yields_its_field_and_none_of_the_others_in_its_copy(
+    name: str, row: Row, tmp_path: Path
+) -> None:
+    run = runs.recorded(name, tmp_path)
+    damages = {damage.name: damage for damage in all_damages(run)}
+    fields = expected.found(run, [damages[row.damage]], SEED, tmp_path / "work")
+    assert expected.is_found(row, fields)
+    shared = next(group for group in expected.groups(ROWS[name]) if row in group)
+    assert [other for other in shared if other != row and expected.is_found(other, fields)] == []
+
+
+def test_rows_of_a_run_name_one_field_each_and_reach_every_kind_of_damage(tmp_path: Path) -> None:
+    reached = set()
+    assert list(ROWS) == runs.stored()
+    for name, rows in ROWS.items():
+        copy = Copy(runs.recorded(name, tmp_path), tmp_path / "copies" / name)
+        kinds = {damage.name: kind for kind in KINDS for damage in kind.damages(copy)}
+        reached |= {kinds[row.damage] for row in rows}
+        assert all((row.field is None) != (row.refused is None) for row in rows)
+        for group in expected.groups(rows):
+            fields = [row.field for row in group]
+            assert len(set(fields)) == len(fields), (name, fields)
+    assert reached == set(KINDS)
 
 
 @pytest.mark.night
