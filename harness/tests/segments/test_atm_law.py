@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sundial.errors import BadInput
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.model_parts import Queue
 from sundial.segments.atm.verify import KIND
@@ -157,82 +154,6 @@ def pick(records: list[Record], direction: int, number: int = 0) -> Record:
     return sorted((each for each in records if each.direction == direction), key=lambda each: each.at)[number]
 
 
-def test_a_byte_flipped_in_a_pdu_is_named(tmp_path: Path) -> None:
-    network = small(lane=STATIC)
-    assert findings(network, tmp_path) == []
-    record = pick(network.pdus, OUT, 1)
-    record.data = record.data[:40] + bytes([record.data[40] ^ 1]) + record.data[41:]
-    fields = {field for field, *_ in findings(network, tmp_path)}
-    assert {"wire/atm/elan.pdus.pcapng: CRC-32", "atm: wire/atm/elan.pdus.pcapng: octets of a frame"} <= fields
-
-
-def test_a_cell_that_is_missing_is_named(tmp_path: Path) -> None:
-    network = small(lane=STATIC)
-    for direction, words in ((OUT, "from m0:eth0"), (IN, "to m0:eth0")):
-        record = next(each for each in network.cells if (each.direction, each.interface) == (direction, 0))
-        network.cells.remove(record)
-        found = findings(network, tmp_path)
-        assert any(f"cells {words}" in field and seen.startswith("none") for field, _, seen in found), found
-        network.cells.append(record)
-    assert findings(network, tmp_path) == []
-
-
-def test_two_cells_exchanged_are_named(tmp_path: Path) -> None:
-    network = small(lane=STATIC)
-    one, other = pick(network.cells, OUT, 4), pick(network.cells, OUT, 5)
-    one.data, other.data = other.data, one.data
-    assert {field for field, *_ in findings(network, tmp_path)} == {
-        "wire/atm/elan.cells.pcapng: payload of cells from m0:eth0"
-    }
-
-
-def _at(record: Record) -> None:
-    record.at += 1
-
-
-def _vci(record: Record) -> None:
-    record.vci ^= 1
-
-
-def _clp(record: Record) -> None:
-    record.clp ^= 1
-
-
-def _lctr(record: Record) -> None:
-    record.lctr += 1
-
-
-def _pt(record: Record) -> None:
-    record.pt ^= 1
-
-
-def _turned(record: Record) -> None:
-    record.direction ^= 3
-
-
-def _kind(record: Record) -> None:
-    record.kind ^= 7
-
-
-def _longer(record: Record) -> None:
-    record.data += bytes(48)
-
-
-def _remark(record: Record) -> None:
-    record.comment = "dropped: 1 of 2 cells, queue full towards m1:eth0"
-
-
-@pytest.mark.parametrize("change", [_at, _vci, _clp, _lctr, _pt, _turned, _kind, _longer, _remark])
-@pytest.mark.parametrize("direction", [OUT, IN])
-@pytest.mark.parametrize("what", ["pdus", "cells"])
-def test_a_field_of_a_record_that_is_changed_is_found(
-    what: str, direction: int, change: Callable[[Record], None], tmp_path: Path
-) -> None:
-    network = small(lane=STATIC)
-    change(pick(getattr(network, what), direction, 1))
-    assert findings(network, tmp_path)
-
-
 FATES = {
     "queue full": {
         "encapsulation": "bridged",
@@ -271,16 +192,6 @@ def test_a_loss_without_its_fault_is_found(words: str, tmp_path: Path) -> None:
     assert any(expected == "what this segment's lines and queues do" for _, expected, _ in findings(network, tmp_path))
 
 
-@pytest.mark.parametrize("name", ["pdus", "cells"])
-def test_a_damaged_file_is_one_error(name: str, tmp_path: Path) -> None:
-    network = small(lane=STATIC)
-    wire = network.write(tmp_path)
-    path = tmp_path / "atm" / f"elan.{name}.pcapng"
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(BadInput, match="truncated block"):
-        KIND.check_times(network.written, wire)
-
-
 def test_cells_up_to_the_limit_are_enough(tmp_path: Path) -> None:
     network = small(lane=STATIC, capture={"cells": True, "cells_most": 10})
     network.cells = sorted(network.cells, key=lambda each: each.at)[:10]
@@ -317,17 +228,3 @@ def test_counters_are_those_of_the_capture(tmp_path: Path) -> None:
                 assert found.channels[channel, "cells_in"] == (cells, cells)
                 assert found.channels[channel, "cells_out"] == (cells - lost, cells - lost)
                 assert found.channels[channel, "dropped queue full"] == (lost, lost)
-
-
-def test_a_stamp_is_in_units_of_erf(tmp_path: Path) -> None:
-    network = small(lane=STATIC)
-    network.write(tmp_path)
-    path = tmp_path / "atm" / "elan.pdus.pcapng"
-    data = bytearray(path.read_bytes())
-    place = data.index(network.pdus[0].block()[28:44])
-    struct.pack_into("<Q", data, place, struct.unpack_from("<Q", data, place)[0] + 1)
-    wire = network.write(tmp_path)
-    path.write_bytes(data)
-    found = KIND.check_times(network.written, wire)
-    assert found is not None
-    assert found.findings["field"].to_list() == ["wire/atm/elan.pdus.pcapng: ERF time stamp"]

@@ -134,7 +134,7 @@ def relayed(
     return written, tapes, relay.counts
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(arriving(3), st.sampled_from([1, 2, 128]), st.sampled_from([1, 2, 1024]), st.sampled_from(["1 ms", "300 s"]))
 def test_a_bridge_that_keeps_the_rules_passes(
     frames: list[tuple[int, int, Frame]], queue: int, entries: int, ageing: str
@@ -159,7 +159,7 @@ def kept(frames: list[tuple[int, int, Frame]], cut: Callable[[list[dict[str, Any
 STEADY = [(200_000 * name, name % 3, Frame(0, name % 3, 60 + name, name, 1 + (name + 1) % 3)) for name in range(1, 40)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(arriving(3), st.data())
 def test_a_frame_at_another_instant_is_found(frames: list[tuple[int, int, Frame]], data: st.DataObject) -> None:
     device = bridge(*THREE)
@@ -221,7 +221,7 @@ def test_a_drop_without_need_is_found() -> None:
     }  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(arriving(3), st.integers(0, 500_000))
 def test_what_is_under_way_at_the_end_is_not_asked_for(frames: list[tuple[int, int, Frame]], end_ns: int) -> None:
     device = bridge(*THREE, queue_frames=3)

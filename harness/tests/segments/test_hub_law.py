@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sundial.model.topology import SEGMENT_KINDS
 from sundial.verify.segment import verifiers
-from tests.segments.wires import IN, OUT, Frame, Tape, every_second_early, instant, late, moved
+from tests.segments.wires import IN, OUT, Frame, Tape, moved
 
 PORTS = ["a:eth0", "b:eth0", "c:eth0"]
 
@@ -109,21 +109,21 @@ HUBS = st.sampled_from(
 """Rates, and cables; at 100 Mbit/s up to the 100 m of 100BASE-TX, at 10 Mbit/s to a kilometre."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(traffic(2), st.integers(0, 99), HUBS)
 def test_two_stations_that_keep_the_rules_pass(frames: list[Frame], seed: int, built: tuple[Any, ...]) -> None:
     segment = hub(PORTS[:2], *built)
     assert check(segment, simulate(segment, frames, seed).wire()).to_dicts() == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(traffic(3), st.integers(0, 99), HUBS)
 def test_three_stations_that_keep_the_rules_pass(frames: list[Frame], seed: int, built: tuple[Any, ...]) -> None:
     segment = hub(PORTS, *built)
     assert check(segment, simulate(segment, frames, seed).wire()).to_dicts() == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(traffic(2), st.integers(0, 99), st.sampled_from([1, -1, 1000, -1000]), st.data())
 def test_an_arrival_at_another_instant_is_found(
     frames: list[Frame], seed: int, by_ns: int, data: st.DataObject
@@ -135,16 +135,6 @@ def test_an_arrival_at_another_instant_is_found(
 
 
 BUSY = [Frame(100_000 * (name // 4), name % 2, 60 + 40 * (name % 7), name) for name in range(1, 120)]
-
-
-@pytest.mark.parametrize("damage", [instant, every_second_early, late])
-def test_a_wire_that_takes_another_time_is_found(damage: Any) -> None:
-    segment = hub(PORTS[:2])
-    assert not check(segment, damage(simulate(segment, BUSY, 1).wire())).is_empty()
-
-
-def test_another_rate_is_found() -> None:
-    assert not check(hub(PORTS[:2], "100 Mbit/s"), simulate(hub(PORTS[:2]), BUSY, 1).wire()).is_empty()
 
 
 def fields(segment: Any, tape: Tape) -> list[str]:

@@ -53,7 +53,7 @@ def with_ring(segment: Any, frames: list[Frame], seed: int, places: int) -> Tape
     return tape
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(traffic(3), st.integers(0, 99), HUBS, st.sampled_from([1, 2, 1000]))
 def test_a_device_that_keeps_the_rules_passes(
     frames: list[Frame], seed: int, built: tuple[Any, ...], places: int

@@ -59,23 +59,3 @@ def moved(wire: Wire, row: int, by_ns: int) -> Wire:
     """With one record at another time."""
     here = pl.col("row") == row
     return replace(wire, frames=wire.frames.with_columns(pl.col("time_ns") + pl.when(here).then(by_ns).otherwise(0)))
-
-
-def instant(wire: Wire) -> Wire:
-    """As if the wire took no time: received = sent + 1 ns."""
-    sent = dict(wire.frames.filter(pl.col("direction") == OUT).select("octets_hash", "time_ns").iter_rows())
-    came = pl.col("octets_hash").replace_strict(sent, default=0, return_dtype=pl.Int64) + 1
-    arrived = pl.col("direction") == IN
-    return replace(wire, frames=wire.frames.with_columns(time_ns=pl.when(arrived).then(came).otherwise("time_ns")))
-
-
-def every_second_early(wire: Wire) -> Wire:
-    """Every second arrival 1 us early."""
-    here = (pl.col("direction") == IN) & (pl.int_range(pl.len()).over("direction") % 2 == 0)
-    return replace(wire, frames=wire.frames.with_columns(pl.col("time_ns") - pl.when(here).then(1000).otherwise(0)))
-
-
-def late(wire: Wire) -> Wire:
-    """Every arrival 12 us late."""
-    here = pl.col("direction") == IN
-    return replace(wire, frames=wire.frames.with_columns(pl.col("time_ns") + pl.when(here).then(12_000).otherwise(0)))

@@ -64,30 +64,6 @@ def fields(bed: Bed) -> set[str]:
     return {problem["field"] for problem in verify_run(bed.write()).problems}
 
 
-def one_call(directory: Path) -> Bed:
-    bed = Bed(directory / "run")
-    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
-    bed.udp_call(16, 100)
-    return bed
-
-
-def later(bed: Bed, frames: slice) -> None:
-    for record in bed.records[frames]:
-        record.at += 1_000_000_000
-
-
-def test_a_request_a_second_after_its_call_is_found(tmp_path: Path) -> None:
-    bed = one_call(tmp_path)
-    later(bed, slice(0, 2))
-    assert fields(bed) == {"request.sent", "reply.sent"}
-
-
-def test_a_reply_a_second_after_its_call_is_found(tmp_path: Path) -> None:
-    bed = one_call(tmp_path)
-    later(bed, slice(2, 4))
-    assert fields(bed) == {"end"}
-
-
 def test_a_reply_in_a_stream_before_its_request_is_found(tmp_path: Path) -> None:
     bed = Bed(tmp_path / "run")
     stream = Stream(bed, 800, RPC_PORT, {CLIENT: 1000, SERVER: 2000})

@@ -10,9 +10,9 @@ import pytest
 
 from sundial.verify import verify_run
 from sundial.verify.sockets.pattern import pattern
-from tests.verify.bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Stream, payload, rpc_call, rpc_reply
+from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Stream, payload, rpc_call, rpc_reply
 
-UDP_HEAD, TCP_HEAD = 42, 66
+TCP_HEAD = 66
 
 
 def damaged(bed: Bed, length: int, place: int) -> list[str]:
@@ -22,44 +22,6 @@ def damaged(bed: Bed, length: int, place: int) -> list[str]:
         if record.frame == frame:
             record.frame = frame[:place] + bytes([frame[place] ^ 0x40]) + frame[place + 1 :]
     return [problem["field"] for problem in verify_run(bed.write()).problems]
-
-
-def sunrpc(directory: Path, size: int) -> Bed:
-    bed = Bed(directory / "run")
-    bed.batch("echo-client", "udp", size, RPC_PORT, 700)
-    bed.udp_call(size, 100)
-    return bed
-
-
-@pytest.mark.parametrize(
-    ("place", "field"),
-    [
-        (8, "rpc_version"), (15, "program"), (19, "version"), (24, "credential"), (39, "verifier"), (43, "length"),
-        (44, "payload"), (60, "payload"), (61, "padding"), (63, "padding"),
-    ],
-)  # fmt: skip
-def test_each_part_of_a_call_has_a_name(tmp_path: Path, place: int, field: str) -> None:
-    assert f"request.content.{field}" in damaged(sunrpc(tmp_path, 17), UDP_HEAD + 64, UDP_HEAD + place)
-
-
-@pytest.mark.parametrize(
-    ("place", "field"), [(11, "reply_status"), (16, "verifier"), (23, "accept_status"), (27, "length")]
-)
-def test_each_part_of_a_reply_has_a_name(tmp_path: Path, place: int, field: str) -> None:
-    assert f"reply.content.{field}" in damaged(sunrpc(tmp_path, 17), UDP_HEAD + 48, UDP_HEAD + place)
-
-
-def test_fragments_beyond_the_first_are_read(tmp_path: Path) -> None:
-    last = 34 + 8 + 44 + 2000 - 1480
-    assert set(damaged(sunrpc(tmp_path, 2000), last, last - 1)) == {"request.content.payload", "udp.checksum"}
-
-
-@pytest.mark.parametrize(("place", "field"), [(11, "length"), (15, "attempt"), (16, "payload")])
-def test_raw_headers_and_payloads(tmp_path: Path, place: int, field: str) -> None:
-    bed = Bed(tmp_path / "run")
-    bed.batch("raw-client", "udp", 20, RAW_PORT, 40_000)
-    bed.raw_call(20, 0)
-    assert any(each.endswith(f"content.{field}") for each in damaged(bed, UDP_HEAD + 20, UDP_HEAD + place))
 
 
 @pytest.mark.parametrize("cuts", [[68], [3, 65], [10, 50, 8]])

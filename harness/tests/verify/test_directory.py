@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from mutation.runs import recorded
@@ -40,27 +39,6 @@ def test_a_sealed_run_passes(run: Path) -> None:
     assert fields(run) == []
 
 
-@pytest.mark.parametrize(
-    "name", ["wire/counters.json", "nodes/server/console.log", "nodes/server/domain.xml", "nodes/client/job.json"]
-)
-def test_a_file_that_is_missing_is_named_with_its_digest_or_without(run: Path, name: str) -> None:
-    (run / name).unlink()
-    assert f"file {name}" in fields(run)
-    document = json.loads((run / "run.json").read_text())
-    change(run, files={other: value for other, value in document["files"].items() if other != name})
-    assert f"file {name}" in fields(run)
-
-
-@pytest.mark.parametrize(
-    "name", ["wire/other.pcapng", "wire/lan.pcap", "nodes/third/samples.jsonl", "nodes/client/more.log", "notes", "a/b"]
-)
-def test_a_file_beside_is_named_even_where_it_has_a_digest(run: Path, name: str) -> None:
-    (run / name).parent.mkdir(exist_ok=True)
-    (run / name).write_bytes((run / "wire" / "lan.pcapng").read_bytes())
-    assert f"file {name}" in fields(run)
-    assert f"file {name}" in fields(seal(run))
-
-
 def test_what_verification_and_report_write_is_not_beside(run: Path) -> None:
     verify_run(run)
     (run / "figures").mkdir()
@@ -86,11 +64,6 @@ def test_a_capture_must_be_one_of_the_run(run: Path, name: str) -> None:
     change(run, captures={name: "0" * 64})
     with pytest.raises(BadInput, match="no capture of a run"):
         verify_run(run)
-
-
-def test_a_run_without_digests_does_not_pass(run: Path) -> None:
-    change(run, captures={}, files={})
-    assert fields(run) == ["run.json files"]
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])
@@ -136,30 +109,3 @@ def test_calls_by_size_are_a_scenario(tmp_path: Path) -> None:
     first, *others = scenario["workloads"]
     change(run, scenario={**scenario, "workloads": [{**first, "calls": {"0": 5, "64": 3}}, *others]})
     assert not [field for field in fields(run) if field.startswith("run.json")]
-
-
-def test_a_comment_at_a_port_is_named(tmp_path: Path) -> None:
-    bed = Bed(tmp_path / "run")
-    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
-    bed.udp_call(16, 1)
-    bed.records[0].comment = "lost: client to server"
-    assert "comment" in fields(bed.write())
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        (lambda table: table.with_columns(pl.col("rtt_ns") // 2), "samples.parquet rtt_ns, row 0"),
-        (lambda table: table.with_columns(warmup=~pl.col("warmup")), "samples.parquet warmup, row 0"),
-        (lambda table: table.with_columns(end_ns=pl.lit(None, pl.Int64)), "samples.parquet end_ns, row 0"),
-        (lambda table: table.head(1), "samples.parquet"),
-        (lambda table: table.drop("error"), "samples.parquet"),
-        (lambda table: table.with_columns(pl.col("call").cast(pl.Int32)), "samples.parquet"),
-    ],
-)
-def test_samples_parquet_follows_from_the_streams(
-    run: Path, change: Callable[[pl.DataFrame], pl.DataFrame], field: str
-) -> None:
-    file = run / "samples.parquet"
-    change(pl.read_parquet(file)).write_parquet(file)
-    assert fields(run) == ["file samples.parquet", field]

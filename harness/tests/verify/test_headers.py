@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headers and content: frames that are right, and each of them damaged in one way, at both ports or at one."""
+"""Headers and content: frames that are right, and some damages that no recorded run can have."""
 
 from __future__ import annotations
 
@@ -116,10 +116,6 @@ def where(bed: Bed, begins: Callable[[bytes], bool]) -> bytes:
     return next(record.frame for record in bed.records if record.direction == OUT and begins(record.frame))
 
 
-def is_arp(operation: int) -> Callable[[bytes], bool]:
-    return lambda frame: frame[12:14] == b"\x08\x06" and frame[21] == operation
-
-
 def is_ip(protocol: int, *, flags: int | None = None, fragment: int | None = None) -> Callable[[bytes], bool]:
     def matches(frame: bytes) -> bool:
         if frame[12:14] != b"\x08\x00" or frame[23] != protocol:
@@ -132,49 +128,14 @@ def is_ip(protocol: int, *, flags: int | None = None, fragment: int | None = Non
 
 
 UDP = is_ip(17, fragment=0)
-OPENING, ANSWER, PLAIN, PUSHED, END = (is_ip(6, flags=flags) for flags in (0x02, 0x12, 0x10, 0x18, 0x11))
+PLAIN, PUSHED = (is_ip(6, flags=flags) for flags in (0x10, 0x18))
 DAMAGES = {
-    "destination": (UDP, at(5, 1), "eth.dst"),
-    "source": (UDP, at(11, 1), "eth.src"),
-    "type": (is_arp(2), at(13, 1), "eth.type"),
-    "version": (UDP, at(14, 0x10), "ip.version"),
-    "header length": (UDP, at(14, 1), "ip.hdr_len"),
-    "service": (UDP, at(15, 8), "ip.dsfield"),
-    "length": (UDP, at(17, 1), "frame length"),
-    "reserved flag": (UDP, at(20, 0x80), "ip.flags"),
-    "may be fragmented": (UDP, at(20, 0x40), "ip.flags.df"),
-    "fragment offset": (is_ip(17, fragment=370), at(21, 1), "ip.fragments"),
-    "fragment's identification": (is_ip(17, fragment=370), at(19, 1), "ip.fragments"),
-    "time to live": (UDP, at(22, 1), "ip.ttl"),
     "protocol": (UDP, at(23, 3), "ip.proto"),
-    "header checksum": (UDP, None, "ip.checksum"),
-    "sender": (UDP, at(29, 4), "ip.src"),
-    "receiver": (UDP, at(33, 4), "ip.dst"),
-    "datagram's length": (UDP, at(39, 1), "udp.length"),
-    "payload": (UDP, None, "udp.checksum"),
-    "sequence": (PUSHED, at(41, 1), "tcp.seq"),
-    "acknowledgement": (PUSHED, at(45, 1), "tcp.ack"),
-    "no flags": (PLAIN, at(47, 0x10), "tcp.flags"),
-    "urgent flag": (PLAIN, at(47, 0x20), "tcp.flags"),
-    "reset": (PLAIN, at(47, 4), "tcp.connection"),
     "window": (PUSHED, at(48, 0xFF), "tcp.window_size"),
-    "urgent": (PLAIN, at(53, 1), "tcp.urgent_pointer"),
-    "option": (PLAIN, at(56, 1), "tcp.options"),
-    "echo": (PLAIN, at(65, 2), "tcp.options.timestamp.tsecr"),
-    "stamp": (PLAIN, at(58, 0x80), "tcp.options.timestamp.tsval"),
-    "segment size": (OPENING, at(57, 1), "tcp.options.mss"),
-    "answer's acknowledgement": (ANSWER, at(45, 1), "tcp.ack"),
-    "end": (END, at(41, 1), "tcp.seq"),
-    "ARP hardware": (is_arp(1), at(15, 3), "arp.hw.type"),
-    "ARP operation": (is_arp(1), at(21, 4), "arp.opcode"),
-    "ARP sender": (is_arp(1), at(27, 1), "arp.src.hw_mac"),
-    "ARP sender's address": (is_arp(1), at(31, 4), "arp.src.proto_ipv4"),
-    "ARP target": (is_arp(1), at(37, 1), "arp.dst.hw_mac"),
-    "ARP address": (is_arp(1), at(41, 4), "arp.dst.proto_ipv4"),
-    "ARP reply to another": (is_arp(2), at(41, 4), "arp.opcode"),
     "quote": (is_ip(1), at(47, 1), "icmp.quote"),
     "kind of message": (is_ip(1), at(34, 1), "icmp.type"),
 }
+"""What no damage to a recorded run does: the others are in `mutation/expected.yaml`."""
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -183,33 +144,11 @@ def test_damage_at_both_ports(tmp_path: Path, name: str) -> None:
     bed = traffic(tmp_path)
     sound = where(bed, which)
     damaged = bytearray(sound)
-    if change is None:
-        damaged[24 if field == "ip.checksum" else -1] ^= 1
-        made = bytes(damaged)
-    else:
-        change(damaged)
-        made = resummed(damaged) if damaged[12:14] == b"\x08\x00" else bytes(damaged)
+    change(damaged)
     for record in bed.records:
         if record.frame == sound:
-            record.frame = made
+            record.frame = resummed(damaged)
     assert field in fields(bed)
-
-
-@pytest.mark.parametrize("place", [0, 11, 20, 45, -1])
-def test_what_arrives_is_what_was_sent(tmp_path: Path, place: int) -> None:
-    bed = traffic(tmp_path)
-    record = next(each for each in bed.records if each.direction == IN and each.frame[12:14] == b"\x08\x00")
-    damaged = bytearray(record.frame)
-    damaged[place] ^= 1
-    record.frame = bytes(damaged)
-    assert "frames received by server:eth0" in fields(bed)
-
-
-@pytest.mark.parametrize("direction", [IN, OUT])
-def test_a_frame_that_is_missing_at_one_port(tmp_path: Path, direction: int) -> None:
-    bed = traffic(tmp_path)
-    bed.records.remove(next(each for each in bed.records if each.direction == direction))
-    assert "frames received by server:eth0" in fields(bed)
 
 
 @pytest.mark.parametrize(
@@ -237,13 +176,6 @@ def test_what_comes_too_often_in_the_last_second_is_left_to_nothing(tmp_path: Pa
     last = [each for each in bed.records if each.direction == IN][-1]
     bed.records.append(replace(last, at=last.at + 10))
     assert "frames received by server:eth0" in fields(bed, ["lan"], last.at + 20)
-
-
-def test_a_loss_that_was_none(tmp_path: Path) -> None:
-    bed = traffic(tmp_path)
-    frame = where(bed, UDP)
-    bed.records.append(Record(bed.now, 2, 0, frame, "lost: client:eth0 to server:eth0"))
-    assert "frames received by server:eth0" in fields(bed)
 
 
 def corrupted(directory: Path, comment: str, kind: Callable[[bytes], bool] = UDP, byte: int = 50) -> Bed:
@@ -280,22 +212,10 @@ def test_a_fate_may_name_a_port_at_which_no_frame_was_seen(tmp_path: Path, port:
     assert ("fate" not in fields(bed)) == known
 
 
-@pytest.mark.parametrize(
-    ("frame", "field"),
-    [
-        (MAC[SERVER] + MAC[CLIENT] + b"\x08\x00" + bytes(46), "ip.version"),
-        (arp(1, CLIENT, SERVER, BROADCAST)[:14] + b"\x99" * 28, "arp.hw.type"),
-        (ip_packet(SERVER, CLIENT, 17, bytes(8), 9, 0, False), "eth.src"),
-        (MAC[SERVER] + MAC[CLIENT] + b"\x88\xb5" + bytes(46), "eth.type"),
-        (MAC[SERVER] + MAC[CLIENT] + b"\x86\xdd" + bytes(46), "eth.type"),
-        (arp(2, CLIENT, SERVER, MAC[SERVER]), "arp.opcode"),
-        (MAC[SERVER] + MAC[CLIENT] + b"\x08", "eth.type"),
-    ],
-)
-def test_nothing_beside(tmp_path: Path, frame: bytes, field: str) -> None:
+def test_a_frame_that_ends_in_its_type_is_found(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
-    bed.send(CLIENT, [frame])
-    assert field in fields(bed)
+    bed.send(CLIENT, [MAC[SERVER] + MAC[CLIENT] + b"\x08"])
+    assert "eth.type" in fields(bed)
 
 
 def test_a_reset_has_a_cause(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,6 @@ from sundial.model.topology import Topology
 from sundial.verify import verify_run
 from tests.verify.bed import (
     CLIENT,
-    EPOCH_NS,
     IN,
     MAC,
     OUT,
@@ -178,25 +176,13 @@ def getport(bed: Bed, xid: int, words: int = 4) -> None:
     bed.lines.append(json.dumps({**line, "attempts": 1, "sent": 1, "port": RPC_PORT}))
 
 
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"attempts": 2}, "binding.attempts"),
-        ({"sent": 0}, "binding.sent"),
-        ({"sent": 2}, "binding.sent"),
-        ({"ok": False}, "binding.ok"),
-        ({"end": 10**9}, "binding.end"),
-    ],
-)
-def test_what_a_client_tells_of_a_binding_is_what_the_capture_shows(
-    tmp_path: Path, changed: dict[str, Any], field: str
-) -> None:
+def test_a_binding_ends_when_its_reply_has_come(tmp_path: Path) -> None:
     bed = Bed(tmp_path / "run")
     getport(bed, 50)
-    bed.lines[0] = json.dumps({**json.loads(bed.lines[0]), **changed})
+    bed.lines[0] = json.dumps({**json.loads(bed.lines[0]), "end": 10**9})
     bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
     bed.udp_call(16, 1)
-    assert {problem["field"] for problem in verify_run(bed.write()).problems} == {field}
+    assert {problem["field"] for problem in verify_run(bed.write()).problems} == {"binding.end"}
 
 
 def test_a_binding_begins_after_the_calls_before(tmp_path: Path) -> None:
@@ -276,10 +262,3 @@ def test_iperf3_traffic_needs_a_test_that_a_client_tells_of(tmp_path: Path) -> N
     (run / "nodes" / "client" / "job.json").write_text(json.dumps(job))
     fields = [problem["field"] for problem in verify_run(seal(run)).problems]
     assert fields == ["iperf3 client steps", *["frame without a call"] * 2]
-
-
-def test_the_epoch_of_a_run_is_the_zero_of_its_stamps(tmp_path: Path) -> None:
-    bed = sound(tmp_path)
-    run = bed.write()
-    change_run(run, epoch_ns=EPOCH_NS + 1_000_000_000)
-    assert verify_run(seal(run)).verdict == "fail", "no call had begun when its frames were sent"

@@ -302,23 +302,14 @@ def test_a_call_is_right(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("case", "field"),
     [
-        (Case(request=call(8, 16)), "ring.request"),
         (Case(request=call(7, 20)), "ring.request"),
         (Case(answer=reply(7, 12)), "ring.reply"),
-        (Case(request=call(7, 16)[:-1] + b"\x01"), "request.content.payload"),
-        (Case(answer=reply(7, 16)[:20] + struct.pack(">I", 1) + reply(7, 16)[24:]), "reply.content.accept_status"),
         (Case(deliberate=True), "ring.request.way"),
-        (Case(hash=RING << 8 | 1), "vrpc.pair.hash"),
-        (Case(hash=RING << 9), "vrpc.pair.hash"),
         (Case(wait="notify"), "vrpc.pair.notify"),
         (Case(wait="notify", hash=RING << 8 | 1, notify=1), "ring.flags"),
         (Case(wait="notify", hash=RING << 8 | 1, notify=1, flags=(1, 1)), "ring.flags"),
         (Case(flags=(0, 1)), "ring.flags"),
         (Case(procedure="another"), "ring.request"),
-        (Case(line={"client_task": TASK + 1}), "samples.client_task"),
-        (Case(line={"server_node": 1}), "samples.server_node"),
-        (Case(line={"server_task": 1}), "samples.server_task"),
-        (Case(line={"depth": 2}), "samples.depth"),
         (Case(line={"polls": 1}, wait="notify", hash=RING << 8 | 1, notify=1, flags=(0, 1)), "samples.polls"),
     ],
 )

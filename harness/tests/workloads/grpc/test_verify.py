@@ -173,12 +173,6 @@ def swap(said: Dialogue) -> None:
     replies[12], replies[13] = replies[13], replies[12]
 
 
-def raise_increment(said: Dialogue) -> None:
-    frames = said.said["server"][9]
-    (place,) = (number for number, each in enumerate(frames) if each.type == Type.WINDOW_UPDATE)
-    change(frames, place, 3, 6)
-
-
 def move_credit(said: Dialogue) -> None:
     """A window update of a call's comes with the call before: its octets had not come."""
     (update,) = (each for each in said.said["server"][43] if each.type == Type.WINDOW_UPDATE)
@@ -194,55 +188,9 @@ NONE = "none: the scenario does not count control frames"
 CLOSED = ("grpc.request.window_update", ": it is not open", "5")
 CAME = "none: its reply had come at"
 DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]]]] = {
-    "a changed octet of a reply": (
-        lambda said: change(said.said["server"][26], 1, 20, 0x58),
-        [("grpc.reply.data", "6d6e6f7071727374 at 20 of 520", "586e6f7071727374 at 20")],
-    ),
-    "another function's path": (
-        lambda said: change(said.said["client"][8], 0, 0, 0xC0),
-        [("grpc.request.headers", ":path: /sundial.Functions/Boolean, ", "grpc-accept-encoding: identity")],
-    ),
-    "a status that is not 0": (
-        lambda said: change(said.said["server"][1], 2, 14, 0x32),
-        [("grpc.reply.headers", "grpc-status: 0", "grpc-status: 2")],
-    ),
-    "no window update of a stream": (
-        lambda said: remove(said.said["client"][3], Type.WINDOW_UPDATE, connection=False),
-        [
-            (
-                "grpc.request.window_update",
-                "WINDOW_UPDATE flags 0x00 stream 5",
-                "DATA flags 0x01 stream 5 length 5 instead",
-            )
-        ],
-    ),
-    "no window update of the connection": (
-        lambda said: remove(said.said["client"][3], Type.WINDOW_UPDATE, connection=True),
-        [("grpc.request.window_update", "15 octets together", "10")],
-    ),
-    "a larger window update": (
-        raise_increment,
-        [("grpc.reply.window_update", "46 or 53 with this one", "52")],
-    ),
     "a window update before its octets": (
         move_credit,
         [("grpc.reply.window_update", "10348 or 11156 with this one", "11964")],
-    ),
-    "no acknowledged settings": (
-        lambda said: said.said["client"][0].remove(http2.SETTINGS_ACK),
-        [("grpc.request.settings", "one acknowledgement", "0")],
-    ),
-    "an octet of the settings": (
-        lambda said: change(said.said["server"][0], 0, 10, 1),
-        [("grpc.reply.settings", "2000fe0300000001 at 10 of 18", "0100fe0300000001")],
-    ),
-    "settings that say they are an acknowledgement": (
-        lambda said: flag(said.said["server"][0], Type.SETTINGS),
-        [("grpc.reply.settings", "flags 0 of SETTINGS", "flags 1")],
-    ),
-    "a flag of a window update": (
-        lambda said: flag(said.said["client"][3], Type.WINDOW_UPDATE),
-        [("grpc.request.window_update", "flags 0x00: there are none", "flags 0x01")],
     ),
     "the reserved bit of a window update": (
         reserve,
@@ -265,7 +213,6 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
         insert(http2.data(9, b"again", last=True)),
         [("grpc.request.data", "WINDOW_UPDATE flags 0x00 stream 9 length 4", "DATA flags 0x01 stream 9 length 5")],
     ),
-    "a false stream": (lambda said: said.row[7].update(xid=17), [("sample.xid", "15", "17")]),
     "a call that is said to have failed": (
         lambda said: said.row[7].update(ok=0, xid=None, error="UNAVAILABLE"),
         [("sample.error", CAME, "UNAVAILABLE")],
@@ -282,10 +229,6 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
         lambda said: said.row[7].update(end=1_000_000),
         [("end", "not before its reply is whole", "ns too early")],
     ),
-    "another port of the server": (
-        lambda said: setattr(said, "server_port", 50052),
-        [("nodes/client batch 0 server_port", "50051", "50052")],
-    ),
     "a batch that does not say what was sent again": (
         lambda said: setattr(said, "retransmits", None),
         [("nodes/client batch 0 tcp_retransmits", "0, as captured", "None")],
@@ -298,7 +241,6 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
         lambda said: said.switched.update(long=3),
         [("nodes/server port 50051 counters context_switches of long", "4 or more", "3")],
     ),
-    "a server that counts less": (count, [("nodes/server port 50051 counters void", "5", "4")]),
 }
 
 

@@ -116,7 +116,7 @@ def test_a_changed_byte_is_named() -> None:
     assert differs(order)[:2] == ("reply", "bytes")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(st.data())
 def test_no_byte_can_change_unseen(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([each for each in NAMES if each.startswith("6")]))

@@ -217,12 +217,6 @@ def changed_byte(spoken: Spoken) -> None:
     spoken.order[at] = (True, bytes(data))
 
 
-def swapped_replies(spoken: Spoken) -> None:
-    at = spoken.place(True, lambda found: found.kind == Kind.REPLY, 12)
-    other = spoken.place(True, lambda found: found.kind == Kind.REPLY, 13)
-    spoken.order[at], spoken.order[other] = spoken.order[other], spoken.order[at]
-
-
 def missing_del(spoken: Spoken) -> None:
     del spoken.order[spoken.place(True, lambda found: found.kind == Kind.REQUEST and found.body[0] == 15, 1)]
 
@@ -233,23 +227,6 @@ def another_end(spoken: Spoken) -> None:
 
 def another_start(spoken: Spoken) -> None:
     spoken.of("long")[1][0][1] += 2
-
-
-def failed_sample(spoken: Spoken) -> None:
-    row = spoken.of("int")[1][1]
-    row[3], row[6] = 0, "EOFError"
-
-
-def another_xid(spoken: Spoken) -> None:
-    spoken.of("void")[1][1][5] += 1
-
-
-def another_count(spoken: Spoken) -> None:
-    spoken.of("void")[0]["exchanges"] += 1
-
-
-def counted_retransmits(spoken: Spoken) -> None:
-    spoken.of("void")[0]["tcp_retransmits"] = 1
 
 
 def retransmits_left_out(spoken: Spoken) -> None:
@@ -267,14 +244,6 @@ def cut_before_a_call(spoken: Spoken) -> None:
     del spoken.order[at:]
 
 
-def no_nodelay(spoken: Spoken) -> None:
-    del spoken.of("int")[0]["tcp_nodelay"]
-
-
-def another_container(spoken: Spoken) -> None:
-    spoken.of("distance")[0]["container"] = "tuple"
-
-
 def no_switches(spoken: Spoken) -> None:
     spoken.of("void")[0]["context_switches"] = 0
 
@@ -283,39 +252,21 @@ def no_switches_of_the_server(spoken: Spoken) -> None:
     spoken.counters[0]["context_switches"]["int"] = 0
 
 
-def another_counter(spoken: Spoken) -> None:
-    spoken.counters[0]["by_function"]["void"] += 1
-
-
 def no_counters(spoken: Spoken) -> None:
     spoken.counters.clear()
-
-
-def counters_of_nobody(spoken: Spoken) -> None:
-    spoken.counters.append({**spoken.counters[0], "port": PORT + 1})
 
 
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
-        (changed_byte, "rpyc.reply.bytes"),
-        (swapped_replies, "rpyc.reply.number"),
         (missing_del, "rpyc.reply.message"),
         (another_end, "end"),
         (another_start, "start"),
-        (failed_sample, "sample.error"),
-        (another_xid, "sample.xid"),
-        (another_count, "nodes/client batch 0 exchanges"),
-        (counted_retransmits, "nodes/client tcp_retransmits"),
         (retransmits_left_out, "nodes/client tcp_retransmits"),
         (no_close, "rpyc.request.message"),
-        (no_nodelay, "nodes/client batch 2 tcp_nodelay"),
-        (another_container, "nodes/client batch 11 container"),
-        (another_counter, f"nodes/server port {PORT} counters void"),
         (no_switches, "nodes/client batch 0 context_switches"),
         (no_switches_of_the_server, f"nodes/server port {PORT} counters context_switches of int"),
         (no_counters, f"nodes/server port {PORT} counters"),
-        (counters_of_nobody, "nodes/server counters"),
     ],
 )
 def test_each_damage_is_one_mismatch(tmp_path: Path, damage: Callable[[Spoken], None], found: str) -> None:
