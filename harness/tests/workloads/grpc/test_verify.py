@@ -192,6 +192,14 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
         move_credit,
         [("grpc.reply.window_update", "10348 or 11156 with this one", "11964")],
     ),
+    "no acknowledged settings": (
+        lambda said: said.said["client"][0].remove(http2.SETTINGS_ACK),
+        [("grpc.request.settings", "one acknowledgement", "0")],
+    ),
+    "settings that say they are an acknowledgement": (
+        lambda said: flag(said.said["server"][0], Type.SETTINGS),
+        [("grpc.reply.settings", "flags 0 of SETTINGS", "flags 1")],
+    ),
     "the reserved bit of a window update": (
         reserve,
         [("grpc.request.window_update", "the reserved bit 0", "80000005")],
