@@ -51,28 +51,28 @@ class DaemonUri:
         return f"qemu+ssh://{where}/{self.mode}?{urlencode({**options, 'command': command}, quote_via=quote)}"
 
 
-def parse_daemon(text: str) -> DaemonUri:
+def parse_daemon(text: str, allowed: str = ALLOWED) -> DaemonUri:
     """What `--connect` takes beside the embedded driver. Raises BadInput."""
     if not text.isprintable() or " " in text:
-        raise BadInput(f"{text!r} is no URI: unusual characters are written as %XX", allowed=ALLOWED)
+        raise BadInput(f"{text!r} is no URI: unusual characters are written as %XX", allowed=allowed)
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise BadInput(f"{text!r} is no URI: {error}", allowed=ALLOWED) from error
+        raise BadInput(f"{text!r} is no URI: {error}", allowed=allowed) from error
     scheme, _, transport = parts.scheme.partition("+")
     mode = parts.path.removeprefix("/")
     if scheme != "qemu" or transport not in get_args(Transport) or mode not in get_args(Mode) or parts.fragment:
-        raise BadInput(f"{text!r} is no daemon that runs QEMU machines", allowed=ALLOWED)
+        raise BadInput(f"{text!r} is no daemon that runs QEMU machines", allowed=allowed)
     user = unquote(parts.username) if parts.username else None
     host = unquote(parts.hostname) if parts.hostname else None
     if parts.password is not None:
         raise BadInput("a URI holds no password", allowed="a key, with ?keyfile=PATH or in ssh's agent")
     # Both become arguments of ssh, which would take what begins with a hyphen as an option.
     if host is not None and not _HOST.fullmatch(host):
-        raise BadInput(f"{host!r} is no host's name or address", allowed=ALLOWED)
+        raise BadInput(f"{host!r} is no host's name or address", allowed=allowed)
     if user is not None and not _USER.fullmatch(user):
-        raise BadInput(f"{user!r} is no user's name", allowed=ALLOWED)
+        raise BadInput(f"{user!r} is no user's name", allowed=allowed)
     if transport == "ssh" and host is None:
         raise BadInput(f"{text!r} names no host", allowed="qemu+ssh://USER@HOST/session")
     options = _options(text, parts.query)
@@ -81,7 +81,7 @@ def parse_daemon(text: str) -> DaemonUri:
 
 def parse_host(text: str) -> DaemonUri:
     """Another computer's daemon, as a topology names it. Raises BadInput."""
-    uri = parse_daemon(text)
+    uri = parse_daemon(text, HOST_ALLOWED)
     if uri.transport != "ssh":
         raise BadInput(f"{text!r} does not go by ssh", allowed=HOST_ALLOWED)
     for name, value in uri.options.items():

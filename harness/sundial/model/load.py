@@ -153,6 +153,12 @@ def _choice(overrides: Sequence[Override], key: str) -> str | None:
 def _own_topology(scenario: Source) -> Source:
     reference = scenario.data.get("topology")
     if not isinstance(reference, str):
-        problem = scenario.problem(("topology",), "topology is missing", ", ".join(catalog.names("topology")))
-        raise BadInput.many([problem])
-    return catalog.find("topology", reference, Path(scenario.file).parent)
+        what = "topology is missing" if reference is None else f"{reference!r} is not a topology"
+        raise BadInput.many([scenario.problem(("topology",), what, ", ".join(catalog.names("topology")))])
+    try:
+        return catalog.find("topology", reference, Path(scenario.file).parent)
+    except BadInput as error:
+        if error.problems[0].file is not None:
+            raise
+        problem = scenario.problem(("topology",), error.problems[0].what, error.problems[0].allowed)
+        raise BadInput.many([problem]) from error

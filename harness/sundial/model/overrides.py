@@ -83,7 +83,10 @@ def apply_to_scenario(scenario: Source, overrides: Iterable[Override]) -> None:
             _set_in_workloads(scenario, path, override)
         else:
             known = sorted({*_SCENARIO_FIELDS, *_WORKLOAD_FIELDS, *_TOPOLOGY_FIELDS, *CHOICES, "mtu"})
-            raise BadInput("unknown key", file=SET, field=override.key, allowed=", ".join(known))
+            origin = override.origin
+            raise BadInput(
+                "unknown key", file=origin.file, line=origin.line, field=override.key, allowed=", ".join(known)
+            )
 
 
 def apply_scale(scenario: Source, asked: str | None) -> str | None:
@@ -97,11 +100,13 @@ def apply_scale(scenario: Source, asked: str | None) -> str | None:
             raise BadInput(f"scenario {scenario.name!r} has no scales", field="scale", allowed="leave it out")
         return None
     name = scenario.data.get("default_scale") if asked is None else asked
-    if name not in scales:
-        if asked is None:
-            problem = scenario.problem(("scale",), "default_scale is missing or names none of them", ", ".join(scales))
-            raise BadInput.many([problem])
-        raise BadInput(f"there is no scale {name!r}", field="scale", allowed=", ".join(scales))
+    if name not in list(scales):
+        allowed = ", ".join(map(str, scales))
+        if asked is not None:
+            raise BadInput(f"there is no scale {name!r}", field="scale", allowed=allowed)
+        if name is None:
+            raise BadInput.many([scenario.problem(("scale",), "default_scale is missing", allowed)])
+        raise BadInput.many([scenario.problem(("default_scale",), f"there is no scale {name!r}", allowed)])
     name = str(name)
     chosen = scales[name]
     for field in chosen if isinstance(chosen, dict) else {}:
@@ -121,8 +126,11 @@ def variants(scenario: Source, overrides: Iterable[Override]) -> list[list[Overr
     """
     listed = scenario.data.get("vary", [])
     fixed = {override.key for override in overrides}
-    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-        raise BadInput.many([scenario.problem(("vary",), "is not a list of mappings", "- {KEY: VALUE, ...}")])
+    entries = listed if isinstance(listed, list) else ()
+    wrong = [number for number, entry in enumerate(entries) if not isinstance(entry, dict)]
+    if wrong or not isinstance(listed, list):
+        what = "is not a mapping" if wrong else "is not a list of mappings"
+        raise BadInput.many([scenario.problem(("vary", *wrong[:1]), what, "- {KEY: VALUE, ...}")])
     runs: list[list[Override]] = []
     for number, entry in enumerate(listed):
         run = [

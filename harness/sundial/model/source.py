@@ -8,8 +8,9 @@ plain data into a model or raises BadInput with every problem in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cache
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +34,13 @@ INTEGER_MOST = 2**63 - 1
 
 FieldPath = tuple[str | int, ...]
 ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class Number(Decimal):
+    """A number that messages show as it is written."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True)
@@ -167,9 +175,14 @@ def validate(source: Source, model: type[ModelT]) -> ModelT:
     try:
         return model.model_validate(source.data)
     except ValidationError as error:
-        schema = model.model_json_schema()
+        schema = _schema(model)
         problems = [problem for detail in error.errors() for problem in _problems(source, schema, detail)]
         raise BadInput.many(sorted(problems, key=lambda problem: problem.line or 0)) from error
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
 
 
 def _plain(node: Any, path: FieldPath, source: Source) -> Any:
@@ -190,7 +203,7 @@ def _plain(node: Any, path: FieldPath, source: Source) -> Any:
             source.origins[(*path, number)] = Origin(source.file, line + 1)
             items.append(_plain(value, (*path, number), source))
         return items
-    return plain_scalar(node, source.origin(path))
+    return plain_scalar(node, replace(source.origin(path), label=dotted(path)))
 
 
 def _line(node: CommentedMap | CommentedSeq, key: Any) -> int:
@@ -209,7 +222,7 @@ def plain_scalar(node: Any, origin: Origin) -> Any:
         if abs(node) <= INTEGER_MOST:
             return int(node)
     elif isinstance(node, float) and isfinite(node):
-        return Decimal(repr(float(node)))
+        return Number(repr(float(node)))
     if isinstance(node, str):
         return str(node)
     if isinstance(node, int | float):
@@ -229,10 +242,10 @@ def _step(node: Any, key: str | int, origin: Origin) -> str | int:
     if isinstance(node, dict):
         return key
     if not isinstance(node, list):
-        raise BadInput(f"{key!r}: this value has no fields", file=origin.file, field=origin.label)
+        raise BadInput(f"{key!r}: this value has no fields", file=origin.file, line=origin.line, field=origin.label)
     if not str(key).isdecimal() or int(key) >= len(node):
-        allowed = f"0 to {len(node) - 1}"
-        raise BadInput(f"index {key!r} is out of range", file=origin.file, field=origin.label, allowed=allowed)
+        what, allowed = f"index {key!r} is out of range", f"0 to {len(node) - 1}"
+        raise BadInput(what, file=origin.file, line=origin.line, field=origin.label, allowed=allowed)
     return int(key)
 
 
@@ -246,10 +259,11 @@ def _problems(source: Source, schema: dict[str, Any], detail: ErrorDetails) -> l
             for problem in cause.problems
         ]
     spec = _spec(schema, source.data, path if kind != "extra_forbidden" else path[:-1])
+    allowed = _allowed(schema, spec)
     if kind == "extra_forbidden":
-        return [source.problem(path, "unknown field", ", ".join(spec.get("properties", {})))]
+        return [source.problem(path, "unknown field", allowed)]
     if kind == "missing":
-        return [source.problem(path[:-1], f"{path[-1]} is missing", _allowed(spec))]
+        return [source.problem(path[:-1], f"{path[-1]} is missing", allowed)]
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         name = str(context["discriminator"]).strip("'")
         tags = str(context.get("expected_tags") or ", ".join(spec.get("discriminator", {}).get("mapping", {})))
@@ -260,14 +274,14 @@ def _problems(source: Source, schema: dict[str, Any], detail: ErrorDetails) -> l
         expected = str(context["expected"]).replace("'", "").replace(" or ", ", ")
         return [source.problem(path, f"{detail['input']!r} is not known", expected)]
     if kind in ("model_type", "model_attributes_type", "dict_type"):
-        return [source.problem(path, "is not a mapping of fields", ", ".join(spec.get("properties", {})) or None)]
+        return [source.problem(path, "is not a mapping of fields", allowed)]
     if kind in ("list_type", "tuple_type"):
-        return [source.problem(path, "is not a list", _allowed(spec))]
+        return [source.problem(path, "is not a list", allowed)]
     if kind == "too_short":
         return [source.problem(path, f"has {context['actual_length']} entries", f"{context['min_length']} or more")]
     if kind == "too_long":
         return [source.problem(path, "has too many entries", f"{context['max_length']} at most")]
-    return [source.problem(path, detail["msg"], _allowed(spec))]
+    return [source.problem(path, detail["msg"], allowed)]
 
 
 def _real_path(data: Any, loc: Sequence[str | int]) -> FieldPath:
@@ -316,7 +330,7 @@ def _deref(schema: dict[str, Any], node: dict[str, Any], data: Any) -> dict[str,
         elif "discriminator" in node:
             rule = node["discriminator"]
             tag = data.get(rule["propertyName"]) if isinstance(data, dict) else None
-            if tag not in rule["mapping"]:
+            if not isinstance(tag, str) or tag not in rule["mapping"]:
                 return node
             node = schema["$defs"][rule["mapping"][tag].rpartition("/")[2]]
         elif "anyOf" in node and "x-allowed" not in node:
@@ -325,11 +339,21 @@ def _deref(schema: dict[str, Any], node: dict[str, Any], data: Any) -> dict[str,
             return node
 
 
-def _allowed(spec: dict[str, Any]) -> str | None:
+def _allowed(schema: dict[str, Any], spec: dict[str, Any]) -> str | None:
+    """What a field takes, or what is in it where it has parts of its own."""
     if "x-allowed" in spec:
         return str(spec["x-allowed"])
     if "enum" in spec:
         return ", ".join(str(value) for value in spec["enum"])
     if "const" in spec:
         return str(spec["const"])
+    if "properties" in spec:
+        return ", ".join(spec["properties"])
+    if "discriminator" in spec:
+        return f"a mapping with {spec['discriminator']['propertyName']}: {', '.join(spec['discriminator']['mapping'])}"
+    if "propertyNames" in spec:
+        return f"a mapping with keys: {_allowed(schema, spec['propertyNames'])}"
+    if "items" in spec:
+        items = _allowed(schema, _deref(schema, spec["items"], None))
+        return f"a list of: {items}" if items else "a list"
     return None

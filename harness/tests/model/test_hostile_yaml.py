@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sundial.errors import BadInput
@@ -27,9 +27,9 @@ REFUSED = {
     "many values": ("a: [" + "1," * 100_000 + "]", "x:1: describes too much"),
     "a map as a key": ("? {a: b}\n: c\n", "x:1: .* cannot be a field's name"),
     "truth as a key": ("true: 1\n", "x:1: 'True' cannot be a field's name"),
-    "no number": ("a: .nan\n", "x:1: is not a number"),
-    "a huge number": ("a: 0x" + "f" * 5000 + "\n", "x:1: is not a number"),
-    "a tag": ("a: !!python/object:os.system x\n", "x:1: .* is not a plain value"),
+    "no number": ("a: .nan\n", "x:1: a: is not a number"),
+    "a huge number": ("a: 0x" + "f" * 5000 + "\n", "x:1: a: is not a number"),
+    "a tag": ("a: !!python/object:os.system x\n", "x:1: a: .* is not a plain value"),
 }
 
 
@@ -71,7 +71,6 @@ def test_names_that_are_no_files(name: str) -> None:
 SHIPPED = sorted(Path(__file__).parents[3].glob("topologies/*.yaml"))
 
 
-@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_a_mutated_topology_is_read_or_refused(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(SHIPPED)).read_text()
