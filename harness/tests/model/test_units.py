@@ -41,29 +41,6 @@ def test_sizes_take_bare_bytes_and_binary_prefixes() -> None:
     assert SIZE.parse("128 MiB") == 128 * 2**20
 
 
-@pytest.mark.parametrize(
-    ("value", "line"),
-    [
-        ("10", "'10' has no unit; allowed: a time from 0 ns to 24 h, such as '10 ms'"),
-        (10, "'10' has no unit; allowed: a time from 0 ns to 24 h, such as '10 ms'"),
-        (True, "True is not a time; allowed: a time from 0 ns to 24 h, such as '10 ms'"),
-        ("soon", "'soon' is not a time; allowed: a time from 0 ns to 24 h, such as '10 ms'"),
-        ("-1 ms", "'-1 ms' is negative; allowed: a time from 0 ns to 24 h, such as '10 ms'"),
-        ("0.5 ns", "'0.5 ns' is not a whole number of ns; allowed: a time from 0 ns to 24 h, such as '10 ms'"),
-        ("25 h", "'25 h' is out of range; allowed: a time from 0 ns to 24 h, such as '10 ms'"),
-        (
-            "10 Mbit/s",
-            "'10 Mbit/s' has the wrong unit 'Mbit/s' (known: ns, us, ms, s, min, h); "
-            "allowed: a time from 0 ns to 24 h, such as '10 ms'",
-        ),
-    ],
-)
-def test_wrong_times_say_what_is_allowed(value: object, line: str) -> None:
-    with pytest.raises(BadInput) as caught:
-        TIME.parse(value)
-    assert str(caught.value) == line
-
-
 @given(st.sampled_from(QUANTITIES), st.data())
 def test_what_is_shown_is_read_back(kind: Quantity, data: st.DataObject) -> None:
     amount = data.draw(st.integers(kind.least, kind.most))
@@ -83,12 +60,6 @@ def test_any_text_is_a_quantity_in_range_or_bad_input(kind: Quantity, text: str)
 def test_percentages_are_exact_both_ways(millionths: int) -> None:
     fraction = Decimal(millionths) / 10**8
     assert parse_percent(show_percent(fraction)) == fraction
-
-
-@pytest.mark.parametrize("text", ["5", "0.1", "-1 %", "101 %", "5 ms", "many"])
-def test_wrong_percentages(text: str) -> None:
-    with pytest.raises(BadInput, match=r"allowed: a percentage from 0 % to 100 %, such as '0\.1 %'"):
-        parse_percent(text)
 
 
 def test_mips_are_powers_of_two_of_ns() -> None:

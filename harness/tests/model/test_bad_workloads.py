@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each kind of workload cannot do is one line with file, line, field and what is allowed."""
+
+from pathlib import Path
+
+import pytest
+
+from sundial.model.load import load_experiments
+from sundial.model.sizes import ALLOWED as SIZES
+from sundial.workloads import functions
+from sundial.workloads.grpc.expect import LIBRARIES
+from sundial.workloads.rpyc import model as rpyc
+from tests.model.documents import refusal, scenario
+
+BACKPLANES = """\
+description: Nodes on two backplanes, and on none
+defaults: {image: ssscore}
+machines:
+  a: {interfaces: {eth0: {address: 10.0.0.1/24}, vmmc0: {}}}
+  b: {interfaces: {eth0: {address: 10.0.0.2/24}, vmmc0: {}}}
+  c: {interfaces: {eth0: {address: 10.0.0.3/24}, vmmc0: {}}}
+  d: {interfaces: {eth0: {address: 10.0.0.4/24}, vmmc0: {}}}
+  e: {interfaces: {eth0: {address: 10.0.0.5/24}}}
+  f: {image: linux, interfaces: {eth0: {address: 10.0.0.6/24}}}
+segments:
+  lan: {kind: switch, rate: 100 Mbit/s, ports: ["a:eth0", "b:eth0", "c:eth0", "d:eth0", "e:eth0", "f:eth0"]}
+  one: {kind: vmmc, ports: ["a:vmmc0", "b:vmmc0"]}
+  other: {kind: vmmc, ports: ["c:vmmc0", "d:vmmc0"]}
+"""
+ROUTED = """\
+description: Two networks
+machines:
+  client: {interfaces: {eth0: {address: 10.0.0.1/24}}, routes: [{to: 10.1.0.0/24, via: 10.0.0.254}]}
+  router: {interfaces: {eth0: {address: 10.0.0.254/24}, eth1: {address: 10.1.0.254/24}}}
+  server: {interfaces: {eth0: {address: 10.1.0.1/24}}, routes: [{to: 10.0.0.0/24, via: 10.1.0.254}]}
+segments:
+  near: {kind: hub, rate: 10 Mbit/s, ports: ['client:eth0', 'router:eth0']}
+  far: {kind: hub, rate: 10 Mbit/s, ports: ['router:eth1', 'server:eth0']}
+"""
+LAN, SSS, VMMC, PYTHON = "two-hosts-10base-t", "sss-two-100base-tx", "sss-two-vmmc", "defaults.image=linux-python"
+BASES: dict[str, tuple[str, ...]] = {
+    "dce": (LAN, "app: dce, sizes: [0, 4016]"),
+    "dce functions": (LAN, "app: dce, functions: all"),
+    "dce routed": ("routed.yaml", "app: dce, sizes: 0, clients: [client]"),
+    "dce sss": (LAN, "app: dce", "machines.server.image=ssscore"),
+    "grpc": (LAN, "app: grpc", PYTHON),
+    "mbcf": (SSS, "app: mbcf, sizes: 4"),
+    "rpyc": (LAN, "app: rpyc", PYTHON),
+    "shrimprpc": (VMMC, "app: shrimprpc, sizes: 4"),
+    "sunrpc": (LAN, "app: sunrpc, sizes: 64"),
+    "sss": (SSS, "app: sunrpc, sizes: 64"),
+    "sss linux client": (SSS, "app: sunrpc, sizes: 64", "machines.client.image=linux"),
+    "sss linux server": (SSS, "app: sunrpc, sizes: 64", "machines.server.image=linux"),
+    "vmmc": ("backplanes.yaml", "app: vmmc, server: b, clients: a, sizes: [8, 64]"),
+    "vrpc": (VMMC, "app: sunrpc, sizes: 4"),
+}
+"""By name: a topology, the fields of a workload that fits, and overrides."""
+
+MBCF = "mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"
+WAITS = "whose client waits for the reply of each call"
+BACKPLANE = "allowed: machines with interfaces in one segment of kind vmmc"
+FIXED = "which boots ssscore: its sockets' buffers are fixed; allowed: leave it out"
+KEPT = f"allowed: semantics: at_most_once, transports: udp, {MBCF}"
+TRANSFER = "allowed: 8 to 65536 bytes (one transfer)"
+RPC_MESSAGE = "(a UDP message of 8800 bytes; udp_message_size changes it)"
+
+RULES = [
+    ("dce", "fragment: 4097", "fragment: fragment 4097 is not a multiple of 8; allowed: such as 4096"),
+    ("dce", "window: 3 KiB", "window: window 3072 below a fragment of 4096 bytes; allowed: at least one fragment"),
+    ("dce", "window: 5000", "window: window 5000 is no whole number of KiB; allowed: such as 32 KiB"),
+    ("dce", "semantics: broadcast, sizes: [4017]", "sizes: 4017 bytes do not fit dce put over udp; allowed: 0 to 4016 bytes (one fragment of a broadcast)"),
+    ("dce", "semantics: broadcast, binding: mapper", "binding: mapper with broadcast: which machine would be asked?; allowed: string"),
+    ("dce", "semantics: broadcast, policy: osf", "policy: osf with broadcast, which may not be in fragments; allowed: window or halves"),
+    ("dce", "semantics: maybe, procedures: [put, get]", "semantics: maybe with get: there is no response that could bring its bytes; allowed: procedures: null, put"),
+    ("dce", "semantics: maybe, procedures: echo", "semantics: maybe with echo: there is no response that could bring its bytes; allowed: procedures: null, put"),
+    ("dce", "resend: 31 s", "resend: resend is longer than give_up: nothing would be sent again; allowed: up to give_up"),
+    ("dce", "sizes: [196609]", "sizes: 196609 bytes do not fit dce put over udp; allowed: 0 to 196608 bytes (this testbed's own limit)"),
+    ("dce", "sizes: '0:999:1'", "sizes: 1000 sizes, each of which is a procedure; allowed: up to 999"),
+    ("dce functions", "procedures: put", "procedures: procedures with functions, whose values are their own; allowed: procedures or functions"),
+    ("dce functions", "sizes: [4]", "sizes: sizes with functions, whose values are their own; allowed: sizes or functions"),
+    ("dce functions", "order: seeded", "order: order seeded with functions; allowed: their order in functions alone"),
+    ("dce functions", "calls: {0: 9, 800: 3}", "calls: calls by size with functions; allowed: one number of calls"),
+    ("dce functions", "functions: '1,2', semantics: maybe", "semantics: maybe with boolean: there is no response that could bring its bytes; allowed: functions: void"),
+    ("dce functions", "semantics: broadcast", "functions: string_array has 4807 bytes, but a broadcast is one fragment of 4016; allowed: other functions, or a larger fragment"),
+    ("dce routed", "semantics: broadcast", "semantics: broadcast from 'client', which shares no segment with 'server'; allowed: both ends on one segment"),
+    ("dce sss", "threads: 9, sizes: [32128]", "threads: 9 callers of 'server', which boots ssscore, with 32768 bytes under way each: its sockets keep 262144; allowed: up to 8 callers, or a smaller window"),
+    ("dce sss", "threads: 16, window: 8 KiB, sizes: [196608]", "threads: 16 callers of 'server', which boots ssscore, with up to 196608 bytes: its memory is for 15; allowed: up to 15 callers, or smaller sizes"),
+    ("grpc", "bdp_probe: true", "bdp_probe: bdp_probe with control_frames none: its PINGs would all be mismatches; allowed: control_frames: counted"),
+    ("rpyc", "die: {call: 3}, containers: [list, tuple]", "die: die with 2 connections of each client: those behind the first would be refused; allowed: one series, container, distance and tcp_nodelay"),
+    ("rpyc", "die: {call: 3}, series: 2, tcp_nodelay: [true, false], functions: 1", "die: die with 4 connections of each client: those behind the first would be refused; allowed: one series, container, distance and tcp_nodelay"),
+    ("sss", "transports: udp, depth: 2", f"depth: depth 2 over udp, {WAITS}; allowed: 1, or the transports {MBCF}"),
+    ("sss", "transports: [mbcf3, udp], ack: false", f"ack: ack false over udp, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
+    ("sss", "transports: udp, one_way: true, procedures: sink", f"one_way: one_way over udp: libtirpc does not send a call without waiting for its reply; allowed: transports: tcp, {MBCF}"),
+    ("sss", "transports: mbcf3, one_way: true", "one_way: one_way with echo: only sink has no result; allowed: procedures: sink"),
+    ("sss", "transports: [mbcf3, tcp], semantics: at_least_once", "semantics: at_least_once over tcp; allowed: at_most_once over tcp"),
+    ("sss", "transports: udp, semantics: exactly_once", "semantics: exactly_once over udp; allowed: at_least_once, at_most_once over udp"),
+    ("sss", "transports: udp, reply_cache: 16", f"reply_cache: reply_cache without at_most_once over udp or MBCF: no reply would be kept; {KEPT}"),
+    ("sss", "transports: tcp, socket_buffer: 4000", f"socket_buffer: socket_buffer with 'server', {FIXED}"),
+    ("sss", "transports: tcp, serving: {socket_buffer: 4000}", f"serving.socket_buffer: serving.socket_buffer with 'server', {FIXED}"),
+    ("sss", "transports: [udp, vrpc-mbcf], send_buffer: 4000", "send_buffer: send_buffer over udp, vrpc-mbcf; allowed: transports: tcp"),
+    ("sss", "transports: mbcf3, udp_message_size: 4000", "udp_message_size: udp_message_size over mbcf3; allowed: transports: udp"),
+    ("sss", "transports: udp, serving: {recv_buffer: 4000}", "serving.recv_buffer: serving.recv_buffer over udp; allowed: transports: tcp"),
+    ("sss", "transports: udp, threads: 2", "threads: 2 threads with 'client', which boots ssscore: its client has one; allowed: 1; depth is calls under way over MBCF"),
+    ("sss", "transports: mbcf3, depth: 2, one_way: true, procedures: sink", "depth: depth 2 with one_way: there are no replies to wait for; allowed: 1"),
+    ("sss", "transports: tcp, tcp_nodelay: false", "tcp_nodelay: tcp_nodelay with 'server', which boots ssscore: its TCP never waits for more data; allowed: true"),
+    ("sss", "transports: mbcf3, sizes: [edges]", "sizes: edges over MBCF: only those of udp and tcp are known; allowed: sizes and ranges FIRST:LAST:STEP"),
+    ("sss", "transports: [udp, mbcf3], sizes: 9000", f"sizes: 9000 bytes do not fit sunrpc echo over udp; allowed: 0 to 8756 bytes {RPC_MESSAGE}"),
+    ("sss", "transports: mbcf3, sizes: 65537", "sizes: 65537 bytes do not fit sunrpc echo over mbcf3; allowed: 0 to 65536 bytes (the MBCF library's buffers)"),
+    ("sss", "transports: mbcf1, sizes: 1333", "sizes: 1333 bytes do not fit sunrpc echo over mbcf1; allowed: 0 to 1332 bytes (1392 bytes of one TASKQUE write less 60 of headers; the other types carry more)"),
+    ("sss linux server", "transports: udp, semantics: at_most_once", "semantics: at_most_once over udp with a server on image 'linux', which keeps no replies; allowed: at_least_once, or a server that boots ssscore"),
+    ("sss linux server", "transports: mbcf3b", "transports: mbcf3b with a server on image 'linux', whose processes have no tasks; allowed: another transport, or a server on SSS-CORE"),
+    ("sunrpc", "transports: udp, retry_timeout: 30 s", "retry_timeout: retry_timeout is longer than total_timeout: nothing would be sent again; allowed: up to total_timeout"),
+    ("sunrpc", "transports: udp, server: host9", "server: topology 'two-hosts-10base-t' has no host 'host9'; allowed: client, server"),
+    ("sunrpc", "transports: udp, clients: [server]", "clients: 'server' is the server, and what passes its loopback interface is not captured; allowed: other machines, or in virtual time loopback: captured of server"),
+    ("sunrpc", "app: raw, transports: tcp, sizes: [15]", "sizes: 15 bytes do not fit raw echo over tcp; allowed: 16 to 1048576 bytes (the payload's header at least)"),
+    ("sunrpc", "app: raw, transports: udp, tcp_nodelay: false", "tcp_nodelay: tcp_nodelay over udp; allowed: transports: tcp"),
+    ("sunrpc", "app: raw, transports: udp, serving: {tcp_nodelay: true}", "serving.tcp_nodelay: serving.tcp_nodelay over udp; allowed: transports: tcp"),
+    ("sunrpc", "app: raw, transports: udp, serving: {send_buffer: 8000}", "serving.send_buffer: serving.send_buffer with raw, which has no records; allowed: leave it out"),
+    ("mbcf", "sizes: 64, operations: swap", "sizes: 64 bytes do not fit mbcf swap over mbcf; allowed: 8 to 8 bytes (one word)"),
+    ("mbcf", "sizes: 1377, operations: signal", "sizes: 1377 bytes do not fit mbcf signal over mbcf; allowed: 0 to 1376 bytes (one packet)"),
+    ("mbcf", "operations: [write, read], modes: stream", "modes: a stream of read: each of them has a result to wait for; allowed: round_trip, or the operations write, fifo, signal"),
+    ("shrimprpc", "sizes: 16385", "sizes: 16385 bytes do not fit shrimprpc inout over shrimprpc; allowed: 0 to 16384 bytes (ECHO_LIMIT of guest-apps/shrimp/echo.x)"),
+    ("shrimprpc", "sizes: [0, 65536], procedures: [null, in]", "sizes: 65536 bytes do not fit shrimprpc in over shrimprpc; allowed: 0 to 16384 bytes (ECHO_LIMIT of guest-apps/shrimp/echo.x)"),
+    ("shrimprpc", "sizes: edges", "sizes: edges over a backplane: only those of udp and tcp are known; allowed: sizes and ranges FIRST:LAST:STEP"),
+    ("vmmc", "app: shrimprpc, clients: e", f"clients: 'e' has no interface in a backplane; {BACKPLANE}"),
+    ("vmmc", "clients: e", f"clients: 'e' has no interface in a backplane; {BACKPLANE}"),
+    ("vmmc", "server: e", f"server: 'e' has no interface in a backplane; {BACKPLANE}"),
+    ("vmmc", "clients: [a, c]", f"clients: c:vmmc0 is in 'other', and b:vmmc0 in 'one'; {BACKPLANE}"),
+    ("vmmc", "clients: f", "clients: image 'linux' of 'f' does not run vmmc"),
+    ("vmmc", "app: shrimprpc, clients: f", "clients: image 'linux' of 'f' does not run shrimprpc"),
+    ("vmmc", "sizes: [0, 8]", f"sizes: 0 bytes do not fit vmmc round_trip over au; {TRANSFER}"),
+    ("vmmc", "sizes: [8, 65544]", f"sizes: 65544 bytes do not fit vmmc round_trip over au; {TRANSFER}"),
+    ("vmmc", "sizes: [8, 12]", "sizes: 12 bytes are no whole stores; allowed: multiples of 8"),
+    ("vmmc", "sizes: [edges]", "sizes: edges over a backplane: only those of udp and tcp are known; allowed: sizes and ranges FIRST:LAST:STEP"),
+    ("vmmc", "app: sunrpc, transports: vrpc, clients: e", f"clients: 'e' has no interface in a backplane; {BACKPLANE}"),
+    ("vrpc", "transports: udp, wait: poll", "wait: wait over udp; allowed: transports: vrpc, vrpc-mbcf"),
+    ("vrpc", "transports: vrpc-mbcf, deliberate_above: 5", "deliberate_above: deliberate_above over vrpc-mbcf, which has no deliberate updates; allowed: transports: vrpc"),
+    ("vrpc", "transports: vrpc, depth: 2", f"depth: depth 2 over vrpc, {WAITS}; allowed: 1, or the transports {MBCF}"),
+    ("vrpc", "transports: vrpc-mbcf, ack: false", f"ack: ack false over vrpc-mbcf, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
+    ("vrpc", "transports: vrpc, one_way: true, procedures: sink", f"one_way: one_way over vrpc; allowed: false, or the transports tcp, {MBCF}"),
+    ("vrpc", "transports: vrpc, semantics: exactly_once", "semantics: exactly_once over vrpc; allowed: at_most_once over vrpc"),
+    ("vrpc", "transports: [vrpc, vrpc-mbcf, tcp], semantics: at_most_once, reply_cache: 5", f"reply_cache: reply_cache without at_most_once over udp or MBCF: no reply would be kept; {KEPT}"),
+    ("vrpc", "transports: vrpc, threads: 2", "threads: 2 threads with 'client', which boots ssscore: its client has one; allowed: 1; depth is calls under way over MBCF"),
+    ("vrpc", "transports: vrpc, sizes: 65537", "sizes: 65537 bytes do not fit sunrpc echo over vrpc; allowed: 0 to 65536 bytes (what a ring holds)"),
+    ("sunrpc", "transports: vrpc", "server: vrpc with 'server', which boots linux: its library is SSS-CORE's; allowed: machines that boot ssscore"),
+    ("sunrpc", "transports: vrpc-mbcf", "server: vrpc-mbcf with 'server', which boots linux: its library is SSS-CORE's; allowed: machines that boot ssscore"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "backplanes.yaml").write_text(BACKPLANES)
+    (tmp_path / "routed.yaml").write_text(ROUTED)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("base", "fields", "line"), RULES, ids=[f"{base}: {fields}" for base, fields, _ in RULES])
+def test_rule(folder: Path, base: str, fields: str, line: str) -> None:
+    topology, fitting, *overrides = BASES[base]
+    path = scenario(folder, topology, f"<<: {{{fitting}}}, {fields}")
+    said = refusal(lambda: load_experiments(path, overrides=overrides))
+    assert said == [f"{path}:4: workloads.0.{line}"]
+
+
+def test_neither_sizes_nor_functions(tmp_path: Path) -> None:
+    path = scenario(tmp_path, LAN, "app: dce, procedures: put")
+    line = f"workloads.0: sizes is missing; allowed: {SIZES}; or functions in place of sizes"
+    assert refusal(lambda: load_experiments(path)) == [f"{path}:4: {line}"]
+
+
+def taken(port: int, by: int = 0) -> str:
+    """What is said of a port that workload `by` has."""
+    return f"port: port {port} of 'server' is that of another server, of workloads.{by}; allowed: a port of its own, or the same server"
+
+
+PAIRS = [
+    ("app: grpc, port: 18861", "app: rpyc", 1, taken(18861)),
+    ("app: rpyc, port: 50051", "app: grpc", 1, taken(50051)),
+    ("app: rpyc, port: 50050, tcp_nodelay: [false, true]", "app: grpc", 1, taken(50051)),
+    ("app: rpyc, tcp_nodelay: true", "app: rpyc", 1, taken(18861)),
+    ("app: rpyc, tcp_nodelay: [false, true]", "app: rpyc, port: 18862", 1, taken(18862)),
+    ("app: rpyc, functions: 1, die: {call: 3}", "app: rpyc, functions: 1, die: {call: 3}", 1, taken(18861)),
+    ("app: grpc, control_frames: counted", "app: grpc", 1, taken(50051)),
+    ("app: grpc", "app: grpc, max_workers: 2", 1, taken(50051)),
+    ("app: grpc", "app: grpc, die: {call: 3}", 1, taken(50051)),
+    ("app: grpc, languages: [python, cpp]", "app: grpc, port: 50052", 1, taken(50052)),
+    ("app: grpc, port: 5201", "app: iperf3, transports: udp", 0, taken(5201, 1)),
+    ("app: iperf3, transports: udp", "app: grpc, port: 5201", 1, taken(5201)),
+    ("app: grpc, port: 1026", "app: raw, transports: [udp, tcp], sizes: 64", 0, taken(1026, 1)),
+    ("app: raw, transports: [udp, tcp], sizes: 64", "app: grpc, port: 1026", 1, taken(1026)),
+    ("app: dce, sizes: 0, binding: mapper", "app: dce, sizes: 0, binding: mapper, port: 1028", 1, "port: port 1028, but the endpoint mapper of 'server' gives port 1027; allowed: one port a server, or binding: string"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "which", "line"), PAIRS)
+def test_two_workloads_that_exclude_each_other(tmp_path: Path, first: str, second: str, which: int, line: str) -> None:
+    path = scenario(tmp_path, LAN, first, second)
+    said = refusal(lambda: load_experiments(path, overrides=[PYTHON]))
+    assert said == [f"{path}:{4 + which}: workloads.{which}.{line}"]
+
+
+@pytest.mark.parametrize(
+    ("second", "field"), [("n1, server: linux, app: mbcf", "server"), ("linux, server: n1, app: mbcf", "clients")]
+)
+def test_a_linux_machine_is_one_node_at_a_time(tmp_path: Path, second: str, field: str) -> None:
+    first = "clients: n1, server: linux, app: sunrpc, transports: mbcf3, sizes: 4"
+    path = scenario(tmp_path, "sss-cluster", first, f"clients: {second}, sizes: 4")
+    (line,) = refusal(lambda: load_experiments(path))
+    assert line.startswith(
+        f"{path}:5: workloads.1.{field}: 'linux' boots linux and serves MBCF already: there a process is a node"
+    )
+
+
+ENDS = [
+    ("grpc", "", ["machines.server.image=linux"], "server: image 'linux' of 'server' does not run grpc"),
+    ("rpyc", "", ["machines.client.image=linux"], "clients: image 'linux' of 'client' does not run rpyc"),
+    ("grpc", "languages: [python, cpp]", ["machines.client.image=linux-python-current"], "languages: no gRPC in cpp on 'client', which boots linux-python-current; allowed: python"),
+    ("grpc", "", ["mtu=80"], "app: gRPC over an MTU of 80 bytes: TCP's segments would have to be fragments; allowed: an MTU of 88 or more"),
+    ("sss", "app: raw, transports: udp", [], "server: image 'ssscore' of 'server' does not run raw"),
+    ("sss", "transports: mbcf3", ["mtu=1435"], "server: MBCF on server:eth0 with an MTU of 1435 bytes: its packets are not fragmented; allowed: an MTU of 1436 or more"),
+    ("sss", "transports: mbcf1, sizes: 1332, auth: sys", [], "sizes: 1332 bytes do not fit sunrpc echo over mbcf1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "fields", "overrides", "line"), ENDS)
+def test_machines_that_cannot_run_a_workload(
+    tmp_path: Path, base: str, fields: str, overrides: list[str], line: str
+) -> None:
+    topology, fitting, *given = BASES[base]
+    path = scenario(tmp_path, topology, f"<<: {{{fitting}}}, {fields}")
+    said = refusal(lambda: load_experiments(path, overrides=[*given, *overrides]))
+    assert said[0].startswith(f"{path}:4: workloads.0.{line}")
+
+
+def test_version_of_grpc_that_was_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(LIBRARIES, "1.51.1")
+    path = scenario(tmp_path, LAN, "app: grpc")
+    line = "app: gRPC 1.51.1 on 'server', which boots linux-python: its frames were not measured; allowed: an image with gRPC 1.85.1"
+    assert refusal(lambda: load_experiments(path, overrides=[PYTHON]))[0] == f"{path}:4: workloads.0.{line}"
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "line"),
+    [
+        ({"rpyc": "5.3.0"}, {}, "distance: numpy on 'server', which boots linux: it has none; allowed: zip, or an image with numpy"),
+        ({"rpyc": "3.4.4", "numpy": "1"}, {}, "app: RPyC 3.4.4 on 'server', which boots linux: its messages are not known; allowed: an image with RPyC"),
+        ({"rpyc": "5.3.0", "numpy": "1"}, {"rpyc": "6.0.2"}, "clients: RPyC 6.0.2 on 'client' and 5.3.0 on 'server'; allowed: images with one version"),
+    ],
+)  # fmt: skip
+def test_packages_that_rpyc_cannot_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: dict[str, str], client: dict[str, str] | None, line: str
+) -> None:
+    monkeypatch.setattr(rpyc.RpycKind, "runs_on", lambda self, image: True)
+    monkeypatch.setattr(rpyc, "packages", lambda image: client if image.name == "linux-python" else server)
+    path = scenario(tmp_path, LAN, "app: rpyc")
+    other = ["machines.client.image=linux-python"] if client else []
+    assert refusal(lambda: load_experiments(path, overrides=other))[0].startswith(f"{path}:4: workloads.0.{line}")
+
+
+LINUX = {"semantics": None, "depth": 1, "ack": True}
+FITTING = [
+    (LAN, "app: dce, functions: '12,void,2'", {"functions": ("distance", "void", "boolean"), "procedures": (), "sizes": ()}),
+    (LAN, "app: dce, sizes: [0, 4016]", {"functions": None, "procedures": ("put",)}),
+    (LAN, "app: dce, sizes: [0, edges, 5409]", {"sizes": (0, 1392, 1393, 1394, 2872, 2873, 2874, 4016, 4017, 4018, 5408, 5409)}),
+    (LAN, "app: dce, threads: 9, sizes: [32128]", {}),
+    (LAN, "app: dce, threads: 16, window: 8 KiB, sizes: [196608]", {}),
+    (SSS, "app: dce, threads: 8, sizes: [32128]", {}),
+    (SSS, "app: dce, threads: 32, sizes: [4016]", {}),
+    (SSS, "app: dce, threads: 32, functions: all", {}),
+    ("two-hosts-python", "app: grpc, functions: all", {"functions": functions.NAMES}),
+    ("two-hosts-python", "app: grpc, functions: [1, 3, void]", {"functions": ("void", "int")}),
+    ("two-hosts-python", "app: rpyc, functions: '12,person'", {"functions": ("distance", "person")}),
+    ("two-hosts-python", "app: rpyc, functions: 2", {"functions": ("boolean",)}),
+    (LAN, "app: iperf3, transports: udp, duration: 1 min", {"duration": 60_000}),
+    (LAN, "app: sunrpc, sizes: 64, transports: udp", LINUX),
+    (SSS, "app: sunrpc, transports: mbcf1, sizes: 1332", {"sizes": (1332,)}),
+    (SSS, "app: sunrpc, transports: mbcf3b, sizes: 65536", {"sizes": (65536,)}),
+    (SSS, "app: sunrpc, transports: mbcf1, procedures: source, sizes: 65536", {"sizes": (65536,)}),
+    ("sss-cluster", "server: n1, clients: linux, app: sunrpc, transports: udp, semantics: at_most_once, sizes: 4", {}),
+    ("sss-cluster", "server: n1, clients: linux, app: sunrpc, transports: mbcf3b, sizes: 4", {}),
+    (SSS, "app: sunrpc, sizes: 4, transports: vrpc-mbcf, wait: notify", {"transports": ("vrpc-mbcf",), "wait": "notify"}),
+    (VMMC, "app: shrimprpc, sizes: [4, 16384], procedures: [null, in, in_64], wait: notify", {"sizes": (4, 16384)}),
+    (VMMC, "app: shrimprpc, sizes: 70000, procedures: [null, inout_64]", {"sizes": (70000,)}),
+    (VMMC, "app: vmmc, sizes: [8, 64], operations: [du, au], modes: stream", {"sizes": (8, 64)}),
+    (VMMC, "app: vmmc, sizes: ['8:40:16', 65536]", {"sizes": (8, 24, 40, 65536)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("topology", "workload", "fields"), FITTING)
+def test_what_fits(tmp_path: Path, topology: str, workload: str, fields: dict[str, object]) -> None:
+    (found,) = load_experiments(scenario(tmp_path, topology, workload))[0].workloads
+    assert {name: getattr(found, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    "workloads",
+    [
+        ["app: grpc, port: 1026", "app: raw, transports: udp, sizes: 4"],
+        ["app: grpc", "app: grpc, calls: 2", "app: dce, port: 50051, sizes: 0"],
+        ["app: dce, port: 18861, sizes: 0", "app: rpyc, tcp_nodelay: [true, false]"],
+    ],
+)
+def test_servers_that_share_no_port(tmp_path: Path, workloads: list[str]) -> None:
+    assert load_experiments(scenario(tmp_path, LAN, *workloads), overrides=[PYTHON])
+
+
+def test_mbcf_beside_sockets_on_one_linux_machine(tmp_path: Path) -> None:
+    served = "clients: n1, server: linux, app: sunrpc, transports: mbcf3, sizes: 4"
+    calling = "clients: linux, server: n1, app: sunrpc, transports: udp, sizes: 4"
+    assert load_experiments(scenario(tmp_path, "sss-cluster", served, calling))
