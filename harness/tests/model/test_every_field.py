@@ -15,7 +15,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -184,6 +184,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> File:
     return tmp_path_factory.mktemp("documents")
 
 
+@settings(max_examples=settings.default.max_examples // 4)
 @given(data=st.data())
 def test_mistakes_all_over_a_document_are_one_line_each(folder: File, data: st.DataObject) -> None:
     document = DOCUMENTS[data.draw(st.sampled_from(sorted(DOCUMENTS)))]

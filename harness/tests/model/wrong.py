@@ -25,7 +25,7 @@ WORD = st.text("§ßQ~!", min_size=1, max_size=9)
 POOL: list[Values] = [
     ("null", None, st.none()),
     ("flag", True, st.booleans()),
-    ("number", 7, st.integers(-(10**9), 10**9)),
+    ("number", 1, st.integers(-(10**9), 10**9)),
     ("fraction", 0.3, st.integers(-999, 999).map(lambda number: number + 0.3)),
     ("word", "§", WORD),
     ("empty text", "", st.just("")),
@@ -84,12 +84,12 @@ class Schema:
         return spec
 
     def parts(self, spec: Spec, data: Any) -> Iterator[tuple[str | int, Spec, Any]]:
-        """Fields of `data`, those left out included, or its first item or entry, with what describes each."""
+        """Fields of `data`, those left out included, or its last item or first entry, with what describes each."""
         within = self.inner(spec, data)
         if "properties" in within:
             yield from ((name, part, (data or {}).get(name)) for name, part in within["properties"].items())
         elif within.get("type") == "array" and "x-allowed" not in within:
-            yield from ((number, within["items"], each) for number, each in enumerate((data or ())[:1]))
+            yield from ((number, within["items"], each) for number, each in list(enumerate(data or ()))[-1:])
         elif holds(within):
             yield from ((key, entry(within), each) for key, each in list((data or {}).items())[:1])
 
