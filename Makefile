@@ -83,6 +83,9 @@ export PROPTEST_RNG_SEED := 1
 endif
 TIER := $(if $(NIGHT),,and not night) and not alone
 
+# Workers and machines share the cores already; more threads of one data frame only wait for them.
+export POLARS_MAX_THREADS := 1
+
 SUITE := harness/suite.py
 JUNIT = --junitxml=$(CURDIR)/.sundial/test/$@.junit.xml
 PYTEST = $(PYTHON) -m pytest -q $(JUNIT)
