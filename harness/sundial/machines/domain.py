@@ -46,8 +46,6 @@ def lifecycle_event(machine: str, event: int, detail: int) -> LifecycleEvent | N
 PR_SET_CHILD_SUBREAPER = 36
 PID_FILE_S = 5.0
 LONGEST_START_S = 120.0
-NOTICE_S = 2.0
-"""How long libvirt may be ahead of us in noticing that a QEMU has ended."""
 LOOK_S = 0.02
 """How often to look for QEMUs that have ended."""
 
@@ -101,23 +99,17 @@ class Parenthood:
 
     def __init__(self, pid_file: Path, clock: Clock = WALL) -> None:
         self.pid: int | None = None
-        self._status: int | None = None
+        self.status: int | None = None
         self._pid_file = pid_file
         self._clock = clock
         self._known = threading.Event()
         self._over = threading.Event()
-        self._ended = threading.Event()
         threading.Thread(target=self._watch, name=f"parent-{pid_file.stem}", daemon=True).start()
 
     def started(self) -> int | None:
         """libvirt has started it: its number."""
         self._known.wait(PID_FILE_S)
         return self.pid
-
-    def status(self) -> int | None:
-        """The exit status of a QEMU that has ended."""
-        self._ended.wait(NOTICE_S)
-        return self._status
 
     def give_up(self) -> None:
         """It was not started."""
@@ -133,11 +125,9 @@ class Parenthood:
         # Not waitpid at once: it becomes our child only when the process that libvirt forked between has ended.
         try:
             reaper.wait_gone(os.pidfd_open(self.pid))
-            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         except OSError:  # gone already, or another process's child
             return
-        finally:
-            self._ended.set()
 
     def _read(self) -> int | None:
         try:
@@ -203,7 +193,7 @@ class LibvirtMachine:
         return None if self._pid is None else reaper.processor_s(self._pid)
 
     def ending(self) -> str | None:
-        status = self._parenthood.status() if self._parenthood is not None else None
+        status = self._parenthood.status if self._parenthood is not None else None
         if status is None:
             return None
         return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
