@@ -81,7 +81,7 @@ export PROPTEST_CASES := $(PROPERTY_CASES)
 ifeq ($(NIGHT),)
 export PROPTEST_RNG_SEED := 1
 endif
-TIER := $(if $(NIGHT),,and not night) and not alone
+TIER := $(if $(NIGHT),,and not night)
 
 # Workers and machines share the cores already; more threads of one data frame only wait for them.
 export POLARS_MAX_THREADS := 1
@@ -131,7 +131,7 @@ check-sss-core: ## SSS-CORE's parts, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps/sss-core check
 
 check-python: ## The harness without machines
-	@cd harness && ../$(PYTEST) -n 2 --dist loadgroup --no-loadscope-reorder -m "not vm $(TIER)" tests
+	@cd harness && ../$(PYTEST) -n 2 --dist loadgroup --no-loadscope-reorder -m "not vm $(TIER) and not alone" tests
 
 check-images: ## The images' recipes, and what Buildroot reads, without a release
 	@$(PYTEST) -m "not vm $(TIER)" images
@@ -141,7 +141,7 @@ check-images: ## The images' recipes, and what Buildroot reads, without a releas
 LONGEST := $(patsubst %,tests/%.py,run/test_smoke_vm run/test_faults_vm run/test_smoke_topologies_vm)
 VM_FILES = $(LONGEST) $(filter-out $(LONGEST),$(sort $(shell cd harness && grep -rl 'mark\.vm' --include='*.py' tests)))
 vm-harness: # machines wait more than they compute
-	@cd harness && ../$(PYTEST) -n 3 --dist loadgroup --no-loadscope-reorder -m "vm $(TIER)" $(VM_FILES)
+	@cd harness && ../$(PYTEST) -n 3 --dist loadgroup --no-loadscope-reorder -m "vm $(TIER) and not alone" $(VM_FILES)
 vm-images:
 	@$(PYTEST) -m "vm $(TIER)" images
 	@$(PYTEST) -m "vm $(TIER)" --junitxml=$(CURDIR)/.sundial/test/$@-kernel.junit.xml guest-apps/sss-core/tests
