@@ -27,7 +27,7 @@ CASES = [
     ("via: 10.0.0.254", "via: router", f"3: machines.client.routes.0.via: 'router' is not an address; allowed: {VIA}"),
     ("via: 10.0.0.254", "via: 10.0.0.254, metric: 1",
      "3: machines.client.routes.0.metric: unknown field; allowed: to, via"),
-    (f"[{OWN_ROUTE}]", "10.1.0.0/24", "3: machines.client.routes: is not a list"),
+    (f"[{OWN_ROUTE}]", "10.1.0.0/24", "3: machines.client.routes: is not a list; allowed: a list of: to, via"),
     ("via: 10.0.0.254", "via: 10.0.0.7",
      "3: machines.client.routes.0.via: 10.0.0.7 is no neighbour of client; allowed: 10.0.0.254"),
     ("via: 10.0.0.254", "via: 10.0.0.1",

@@ -152,11 +152,15 @@ class Schema:
 
     def _values(self, spec: Spec, allowed: str) -> Iterator[Values]:
         """Wrong values of one field: what its schema does not take, and what the words exclude."""
+
+        def is_wrong(value: Any) -> bool:  # to pydantic, 1 is Literal[True]
+            return value != spec.get("const", ...) and not self.valid(spec, value)
+
         for kind, value, others in POOL:
             if kind in WORDS and CLOSED.search(allowed):
                 yield kind, value, others
-            elif not self.valid(spec, value):
-                yield kind, value, others.filter(lambda other: not self.valid(spec, other))
+            elif is_wrong(value):
+                yield kind, value, others.filter(is_wrong)
         found = RANGE.search(allowed)
         if found is None:
             return
