@@ -137,7 +137,7 @@ def test_one_line_for_each_mistake(folder: Path, client: str, line: str) -> None
 def test_a_path_that_cannot_be_laid_in(folder: Path, path: str) -> None:
     written = write(folder, f'files: {{"{path}": {{content: x}}}}')
     (line,) = refusal(lambda: load_topology(str(written)))
-    assert line.startswith(f"{written}:6: machines.client.files.")
+    assert line.startswith(f"{written}:6: machines.client.files")
     assert line.endswith(f"; allowed: {LAID}")
 
 
