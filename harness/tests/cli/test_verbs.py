@@ -70,8 +70,8 @@ def test_a_topology_is_checked(call: Call, tmp_path: Path) -> None:
     result = call("topology", "check", str(path))
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
-        f"sundial: {path}:1: machines is missing; allowed: a mapping with keys: up to 32 lower-case letters, digits and "
-        "single hyphens, beginning with a letter",
+        f"sundial: {path}:1: machines is missing; allowed: a mapping with keys: up to 32 lower-case letters, digits "
+        "and single hyphens, beginning with a letter",
         f"sundial: {path}:2: segments: has 0 entries; allowed: 1 or more",
     ]
     assert call("topology", "check", "missing.yaml").stderr == "sundial: missing.yaml: no such file\n"

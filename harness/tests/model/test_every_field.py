@@ -184,15 +184,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> File:
     return tmp_path_factory.mktemp("documents")
 
 
+def hides(above: Wrong, one: Wrong) -> bool:
+    """True if `one` is inside of what `above` replaces, or a scale sets its field."""
+    in_scale = above.path[0] == "scale" != one.path[0] and above.path[-1] == one.path[-1]
+    return in_scale or one.path[: len(above.path)] == above.path
+
+
 @settings(max_examples=settings.default.max_examples // 4)
 @given(data=st.data())
 def test_mistakes_all_over_a_document_are_one_line_each(folder: File, data: st.DataObject) -> None:
     document = DOCUMENTS[data.draw(st.sampled_from(sorted(DOCUMENTS)))]
     mistakes = [wrong for wrong in document.mistakes if not wrong.alone]
     chosen = data.draw(st.lists(st.sampled_from(mistakes), min_size=1, max_size=4, unique_by=lambda wrong: wrong.path))
-    apart = [
-        one for one in chosen if not any(one.path[: len(each.path)] == each.path for each in chosen if each != one)
-    ]
+    apart = [one for one in chosen if not any(hides(each, one) for each in chosen if each != one)]
     check_refused(document, folder, [(wrong, data.draw(wrong.others)) for wrong in apart])
 
 
