@@ -23,11 +23,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.sundial/pycache
 endif
 
-# A folder that checkouts of one host may share, as CI does: images, and what cargo compiled. The night builds all again.
+# A folder that checkouts of one host may share, as CI does, for images. The night builds them.
 SUNDIAL_CACHE ?=
 ifneq ($(and $(SUNDIAL_CACHE),$(if $(NIGHT),,day)),)
 export SUNDIAL_CACHE := $(abspath $(SUNDIAL_CACHE))
-export CARGO_BUILD_BUILD_DIR := $(SUNDIAL_CACHE)/rust
 else
 unexport SUNDIAL_CACHE
 endif
@@ -131,7 +130,7 @@ check-sss-core: ## SSS-CORE's parts, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps/sss-core check
 
 check-python: ## The harness without machines
-	@cd harness && ../$(PYTEST) -n 2 --dist loadgroup --no-loadscope-reorder -m "not vm $(TIER) and not alone" tests
+	@cd harness && ../$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not vm $(TIER) and not alone" tests
 
 check-images: ## The images' recipes, and what Buildroot reads, without a release
 	@$(PYTEST) -m "not vm $(TIER)" images
@@ -141,7 +140,7 @@ check-images: ## The images' recipes, and what Buildroot reads, without a releas
 LONGEST := $(patsubst %,tests/%.py,run/test_smoke_vm run/test_faults_vm run/test_smoke_topologies_vm)
 VM_FILES = $(LONGEST) $(filter-out $(LONGEST),$(sort $(shell cd harness && grep -rl 'mark\.vm' --include='*.py' tests)))
 vm-harness: # machines wait more than they compute
-	@cd harness && ../$(PYTEST) -n 3 --dist loadgroup --no-loadscope-reorder -m "vm $(TIER) and not alone" $(VM_FILES)
+	@cd harness && ../$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "vm $(TIER) and not alone" $(VM_FILES)
 vm-images:
 	@$(PYTEST) -m "vm $(TIER)" images
 	@$(PYTEST) -m "vm $(TIER)" --junitxml=$(CURDIR)/.sundial/test/$@-kernel.junit.xml guest-apps/sss-core/tests

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing and builds everything; run by `make setup`, which every other target needs.
 # Touches nothing outside the checkout but distribution packages, and asks for no root where they are present. SUNDIAL_CACHE
-# names a folder that checkouts of one host share: images by the digest of their inputs, and what cargo compiled.
+# names a folder that checkouts of one host share for images, which the digest of their inputs keeps apart.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -125,6 +125,7 @@ part_images() {
 cache_images() {
     mkdir -p "$SUNDIAL_CACHE"
     new=$(mktemp -d "$SUNDIAL_CACHE/images.XXXXXX")
+    chmod 755 "$new" # QEMU's user reads images
     for folder in images/out/*; do
         [ "$folder" = images/out/snapshots ] || cp -a "$folder" "$new/"
     done

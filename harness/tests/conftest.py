@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from sundial.machines.recipes import RECIPE, RELEASE
 from tests.warm_tshark.client import warm
@@ -19,12 +23,21 @@ settings.register_profile("tier", max_examples=CASES, deadline=None, derandomize
 settings.load_profile("tier")
 
 
-@pytest.hookimpl(tryfirst=True)  # before the plugin that reads these marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A worker takes a whole file (--dist loadgroup), whose tests may share machines, unless it is marked `spread`."""
-    for item in items:
-        if item.get_closest_marker("spread") is None:
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
+class ByFile(LoadFileScheduling):
+    """A worker takes a whole file, whose tests may share machines; one by one the tests of a file marked `spread`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return nodeid if _is_spread(file) else file
+
+
+@cache
+def _is_spread(file: str) -> bool:
+    return "pytest.mark.spread" in (Path(__file__).parents[1] / file).read_text()
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
 
 
 @pytest.fixture(autouse=True)
