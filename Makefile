@@ -169,7 +169,7 @@ $(SUITE) report; exit $$status
 endef
 
 .PHONY: test
-test: ## Pass the tests of the gate: every promise once, booted guests included (15 minutes of two cores)
+test: ## Pass the tests of the gate: every promise once, booted guests included
 	$(run_suites)
 
 .PHONY: test-all
