@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.run.live import evidence
+
 TABLE = Path(__file__).with_name("digests.json")
 
 
@@ -41,9 +43,7 @@ def key(record: Mapping[str, Any]) -> Key:
 
 def digests(run: Path) -> dict[str, str]:
     """sha256 of every file that does not change when a run is repeated: wire/, samples and consoles."""
-    files = [path for path in (run / "wire").rglob("*") if path.is_file()]
-    files += [*run.glob("nodes/*/samples.jsonl"), *run.glob("nodes/*/console.log"), run / "samples.parquet"]
-    return {str(path.relative_to(run)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
+    return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(evidence(run).items())}
 
 
 def different(expected: Mapping[str, str], actual: Mapping[str, str]) -> list[str]:

@@ -210,8 +210,8 @@ def hog() -> Iterator[None]:
 
 def evidence(folder: Path) -> dict[str, bytes]:
     """Every file that must be the same whenever the run is repeated."""
-    files = [*(folder / "wire").iterdir(), *(folder / "nodes").glob("*/samples.jsonl")]
-    files += [*(folder / "nodes").glob("*/console.log"), folder / "samples.parquet"]
+    files = [path for path in (folder / "wire").rglob("*") if path.is_file()]
+    files += [*folder.glob("nodes/*/samples.jsonl"), *folder.glob("nodes/*/console.log"), folder / "samples.parquet"]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

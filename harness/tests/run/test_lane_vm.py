@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import END_S, LiveRun, require_guests, stirred
+from tests.run.live import END_S, LiveRun, evidence, require_guests, stirred
 from tests.segments.lane_golden import check_golden
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900), pytest.mark.spread]
@@ -40,13 +40,6 @@ def passed(run: LiveRun, seconds: float = END_S) -> Path:
     assert status == 0, output
     assert run.out is not None
     return run.out
-
-
-def evidence(run: Path) -> dict[str, bytes]:
-    """All captures and counters, and what the guests measured."""
-    files = [path for path in (run / "wire").rglob("*") if path.is_file()]
-    files += [*(run / "nodes").glob("*/samples.jsonl"), *(run / "nodes").glob("*/console.log")]
-    return {str(path.relative_to(run)): path.read_bytes() for path in files}
 
 
 def test_join_first_and_second_call(tmp_path: Path) -> None:
