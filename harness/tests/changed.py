@@ -223,8 +223,13 @@ def _topologies(kind: str) -> Iterator[str]:
     return (
         name
         for name in names("topology")
-        if any(segment.kind == kind for segment in load_topology(name).segments.values())
+        if kind in _segments(name)
     )
+
+
+@functools.cache
+def _segments(topology: str) -> frozenset[str]:
+    return frozenset(segment.kind for segment in load_topology(topology).segments.values())
 
 
 def _in_folder(folder: str) -> Iterator[str]:
@@ -286,7 +291,12 @@ def _loaded(path: Path, harness: Path) -> Iterator[str]:
             yield f"harness/{module.relative_to(harness)}"
 
 
-def _imported(path: Path, harness: Path) -> Iterator[str]:
+@functools.cache
+def _imported(path: Path, harness: Path) -> frozenset[str]:
+    return frozenset(_modules(path, harness))
+
+
+def _modules(path: Path, harness: Path) -> Iterator[str]:
     for _, name in imports(path.read_text()):
         parts = name.split(".")
         while parts:

@@ -66,24 +66,26 @@ def monitor(built: Path, folder: Path, line: str, question: str) -> str:
     """The answer of QEMU's monitor once the kernel has booted and the CPU is idle."""
     serial = folder / "serial"
     argv = [*command(built / "core", built / "tasks.cpio", line), "-serial", f"file:{serial}", "-monitor", "stdio"]
+    serial.touch()  # QEMU's monitor may answer before it makes it
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as machine:
         assert machine.stdin is not None
         assert machine.stdout is not None
-        answer = _until_prompt(machine.stdout)
 
         def ask(what: str) -> str:
             machine.stdin.write(f"{what}\n".encode())
             machine.stdin.flush()
             return _until_prompt(machine.stdout)
 
-        deadline = time.monotonic() + SECONDS
-        while b"boot " not in serial.read_bytes() or "HLT=1" not in answer:
-            assert time.monotonic() < deadline, serial.read_text(errors="replace")
-            time.sleep(0.05)
-            answer = ask("info registers")
-        answer = ask(question)
-        machine.kill()
-        return answer
+        try:
+            answer = _until_prompt(machine.stdout)
+            deadline = time.monotonic() + SECONDS
+            while b"boot " not in serial.read_bytes() or "HLT=1" not in answer:
+                assert time.monotonic() < deadline, serial.read_text(errors="replace")
+                time.sleep(0.05)
+                answer = ask("info registers")
+            return ask(question)
+        finally:
+            machine.kill()
 
 
 def _until_prompt(output: IO[bytes]) -> str:

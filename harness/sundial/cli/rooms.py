@@ -129,13 +129,13 @@ def in_the_making() -> list[Path]:
     return cast("list[Path]", _room("sundial.run.directory").in_the_making(CAPTURES)) if CAPTURES.is_dir() else []
 
 
-def warm_evaluation() -> None:
-    """Begin to import what `verify_run` and `build_report` need, in time that the machines leave over."""
+def warm_evaluation(*, report: bool) -> None:
+    """Begin to import what `verify_run` and perhaps `build_report` need, in time that the machines leave over."""
 
     def work() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IDLE)  # of this thread alone
         with contextlib.suppress(Exception):  # who needs it meets the same error
-            for room in (VERIFY, REPORT):
+            for room in (VERIFY, REPORT) if report else (VERIFY,):
                 _room(room)
 
     threading.Thread(target=work, name="warming").start()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ class _Run(Verb):
 @connect_option
 @recipe_option
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
+@click.option("--report/--no-report", default=True, help="Write the report, or leave it to `sundial report`.")
 @click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
 @as_json
 def run(
@@ -73,6 +75,7 @@ def run(
     connect: str,
     recipe: str | None,
     cold: bool,
+    report: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -108,7 +111,7 @@ def run(
     results = []
     with progress(quiet=as_json) as shown:
         for experiment, folder in zip(experiments, folders, strict=True):
-            results.append(_one(experiment, folder, connect, recipe, cold, shown))
+            results.append(_one(experiment, folder, connect, recipe, cold, report, shown))
     if as_json:
         print_json(results if len(results) > 1 else results[0])
     else:
@@ -135,7 +138,13 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
 
 
 def _one(
-    experiment: Experiment, folder: Path | None, connect: str, recipe: str | None, cold: bool, shown: Progress
+    experiment: Experiment,
+    folder: Path | None,
+    connect: str,
+    recipe: str | None,
+    cold: bool,
+    report: bool,
+    shown: Progress,
 ) -> dict[str, Any]:
     request = RunRequest(
         experiment,
@@ -145,15 +154,17 @@ def _one(
         cold,
         tuple(sys.argv),
         recipe=recipe,
-        when_running=rooms.warm_evaluation,
+        when_running=partial(rooms.warm_evaluation, report=report),
     )
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")
     made = rooms.run(request, shown)
     shown.say("verifying the capture")
     verdict = rooms.verify_run(made.path)
-    shown.say("writing the report")
-    report = rooms.build_report(made.path)
+    page = None
+    if report:
+        shown.say("writing the report")
+        page = str(rooms.build_report(made.path))
     return {
         "path": str(made.path),
         "variant": experiment.variant,
@@ -164,7 +175,7 @@ def _one(
         "first_mismatch": _first_mismatch(made.path.name, verdict),
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
-        "report": str(report),
+        "report": page,
         "captures": [str(path) for path in captures(made.path).values()],
     }
 
@@ -187,7 +198,8 @@ def _print_result(result: dict[str, Any]) -> None:
             click.echo(f"         all of them: ./sundial verify {name}")
     click.echo(f"unproven {result['unproven']} points: ./sundial verify --unproven {name}")
     click.echo(f"time     {result['virtual_s']:.3f} s simulated, {result['wall_s']:.1f} s wall")
-    click.echo(f"report   {result['report']}")
+    if result["report"] is not None:
+        click.echo(f"report   {result['report']}")
     for capture in result["captures"]:
         click.echo(f"capture  {capture}")
     say(f"look at it with: ./sundial open {name}")

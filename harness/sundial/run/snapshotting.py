@@ -141,7 +141,9 @@ class SnapshotMaker:
             if line is not None:
                 self._wait_gone(machine)
                 raise self._failed(folder, f"its kernel panicked: {line}")
-            signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=machine.processor_s())
+            used_s = machine.processor_s()
+            used = None if used_s is None else (used_s,)
+            signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=used)
             hung = watchdog.look(signs, self._clock.now())
             if hung is not None:
                 raise self._failed(folder, f"hung: nothing has moved for {hung.seconds:.0f} s")

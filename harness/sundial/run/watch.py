@@ -19,11 +19,11 @@ FABRIC = "fabric"
 Machines = Mapping[str, Machine]
 
 
-def processor_s(machines: Machines, names: Iterable[str]) -> float | None:
-    """Processor time that these have used; None where that of one cannot be read."""
+def processor_s(machines: Machines, names: Iterable[str]) -> tuple[float, ...] | None:
+    """Processor time that each of these has used; None where that of one cannot be read."""
     used = [machines[name].processor_s() for name in names]
-    known = [seconds for seconds in used if seconds is not None]
-    return sum(known) if len(known) == len(used) else None
+    known = tuple(seconds for seconds in used if seconds is not None)
+    return known if len(known) == len(used) else None
 
 
 def guest_signs(machines: Machines, files: Sequence[GuestFiles]) -> Signs:

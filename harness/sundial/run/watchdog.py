@@ -28,8 +28,8 @@ class Signs:
     """Whom the others wait for, where that can be seen: machines by name, or `fabric`."""
     by_processor: bool = False
     """The suspects are judged by the processor time that they use without a sign, and not by the wall."""
-    processor_s: float | None = None
-    """That processor time, where it can be read."""
+    processor_s: tuple[float, ...] | None = None
+    """That processor time of each suspect, where it can be read."""
     virtual_ns: int | None = None
     """Where everybody has got to on the run's time axis, where that is known."""
 
@@ -51,7 +51,7 @@ class Watchdog:
         self._last: tuple[object, ...] | None = None
         self._since = 0.0
         self._looked: float | None = None
-        self._processor_from = 0.0
+        self._processor_from: tuple[float, ...] = ()
         self._worked_s = 0.0
         self._worked_at = 0.0
 
@@ -63,7 +63,8 @@ class Watchdog:
         if slept or seen != self._last:
             self._last = seen
             self._since = self._worked_at = now
-            self._processor_from = self._worked_s = signs.processor_s or 0.0
+            self._processor_from = signs.processor_s or ()
+            self._worked_s = sum(self._processor_from)
             return None
         return Hung(now - self._since, signs.suspects) if self._is_hung(signs, now) else None
 
@@ -72,7 +73,10 @@ class Watchdog:
             return now - self._since >= self._hung_s
         if signs.processor_s is None:
             return now - self._since >= UNSEEN_S
-        if signs.processor_s - self._worked_s >= ALIVE_S:
-            self._worked_s, self._worked_at = signs.processor_s, now
-        spun = signs.processor_s - self._processor_from >= self._silent_processor_s
+        worked_s = sum(signs.processor_s)
+        if worked_s - self._worked_s >= ALIVE_S:
+            self._worked_s, self._worked_at = worked_s, now
+        # Each by itself: six machines that boot at once use six times what one does.
+        used = zip(signs.processor_s, self._processor_from, strict=False)
+        spun = any(seconds - before >= self._silent_processor_s for seconds, before in used)
         return spun or now - self._worked_at >= self._hung_s

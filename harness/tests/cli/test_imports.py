@@ -66,7 +66,7 @@ def test_rooms_that_evaluate_captures_are_imported_at_the_least_priority(
     monkeypatch.setattr(rooms, "VERIFY", "a_verifier")
     monkeypatch.setattr(rooms, "REPORT", "a_reporter")
     threads = set(threading.enumerate())
-    rooms.warm_evaluation()
+    rooms.warm_evaluation(report=True)
     for thread in set(threading.enumerate()) - threads:
         thread.join()
     priority, importer = sys.modules.pop("a_verifier").seen

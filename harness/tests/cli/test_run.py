@@ -31,6 +31,17 @@ def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
     assert (request.experiment.seed, request.cold, request.connect, request.out) == (7, True, "qemu:///session", None)
 
 
+def test_a_run_without_a_report(call: Call, fake: Any, captures: Path) -> None:
+    result = call("run", "quickstart", "--no-report")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-2:] == [
+        "time     2.500 s simulated, 1.2 s wall",
+        f"capture  {captures}/quickstart-1/wire/lan.pcapng",
+    ]
+    assert "writing the report" not in result.stderr
+    assert json.loads(call("run", "quickstart", "--no-report", "--json").stdout)["report"] is None
+
+
 def test_a_mismatch_is_status_1(call: Call, fake: Any, captures: Path) -> None:
     fake.verdict = "fail"
     result = call("run", "quickstart")

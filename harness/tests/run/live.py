@@ -129,7 +129,7 @@ def stirred(jitter_ns: int, scenario: Path, out: Path, *options: str) -> dict[st
     """Run `scenario` so (0: nothing added); what the clocks of all machines counted together."""
     counts = out.with_suffix(".counts")
     argv = [sys.executable, "-c", STIRRED, str(jitter_ns), str(counts), "run", str(scenario), "--out", str(out)]
-    argv += options
+    argv += ["--no-report", *options]
     done = subprocess.run(argv, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=END_S)
     assert done.returncode == 0, done.stderr
     # The end of a machine may be heard of several times.
@@ -229,12 +229,14 @@ class LiveRun:
         files: dict[str, dict[str, str]] | None = None,
         through: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
+        report: bool = False,
     ) -> None:
         self.out = out
         argv = [*through, sys.executable, "-m", "sundial.cli"]
         if files is not None:
             argv = [*through, sys.executable, "-c", WITH_FILES, json.dumps(files)]
-        argv += ["run", str(scenario), *options, *(() if out is None else ("--out", str(out)))]
+        argv += ["run", str(scenario), *(() if report else ("--no-report",)), *options]
+        argv += () if out is None else ("--out", str(out))
         self.process = start(
             argv,
             cwd=HARNESS,

@@ -49,10 +49,11 @@ def variants(scenario: str) -> int:
     return len(load_experiments(scenario))
 
 
-def run_first_variant(scenario: str, folder: Path) -> Path:
+def run_first_variant(scenario: str, folder: Path, *, report: bool = False) -> Path:
     """The directory of a run of the first variant, which verifies."""
     folder.mkdir(parents=True)
-    status, output = LiveRun(first_variant(scenario, folder), folder / "run", *options(scenario)).end()
+    run = LiveRun(first_variant(scenario, folder), folder / "run", *options(scenario), report=report)
+    status, output = run.end()
     assert status == 0, output
     assert output.count("verdict  pass") == 1
     return folder / "run"

@@ -39,7 +39,8 @@ def test_a_topology_comes_up_and_answers(tmp_path: Path, topology: str) -> None:
     if shipped.is_dir():  # what it lays into machines
         shutil.copytree(shipped, tmp_path / topology)
     addresses = [str(nic.address.ip) for nic in network.nics() if nic.address is not None]
-    with up(file) as kept:
+    # Under virtual time guests are restored; `exec` and daemons' tests bring them up under the real clock.
+    with up(file, "--clock", "virtual") as kept:
         for node in network.nodes:
             image = IMAGES[node.image]
             own = {str(nic.address.ip) for nic in node.nics if nic.address is not None}

@@ -21,7 +21,8 @@ def test_any_movement_begins_anew() -> None:
 def booting(watchdog: Watchdog, used_s: Callable[[float], float | None], seconds: int) -> Hung | None:
     """The first verdict over a guest that boots silently and has used so much processor time at each second."""
     for second in range(seconds):
-        signs = Signs((0,), ("client",), by_processor=True, processor_s=used_s(float(second)))
+        used = used_s(float(second))
+        signs = Signs((0,), ("client",), by_processor=True, processor_s=None if used is None else (used,))
         hung = watchdog.look(signs, float(second))
         if hung is not None:
             return hung
@@ -52,10 +53,18 @@ def test_a_guest_elsewhere_is_given_more_time() -> None:
 def test_the_next_that_boots_is_measured_from_its_own_start() -> None:
     watchdog = Watchdog(15.0, 25.0)
     for second in range(13):
-        assert watchdog.look(Signs((0,), ("a", "b"), True, 2.0 * second), float(second)) is None
-    assert watchdog.look(Signs((0,), ("b",), True, 12.0), 13.0) is None
-    assert watchdog.look(Signs((0,), ("b",), True, 20.0), 20.0) is None
-    assert watchdog.look(Signs((0,), ("b",), True, 37.0), 27.0) == Hung(14.0, ("b",))
+        assert watchdog.look(Signs((0,), ("a", "b"), True, (second, second)), float(second)) is None
+    assert watchdog.look(Signs((0,), ("b",), True, (12.0,)), 13.0) is None
+    assert watchdog.look(Signs((0,), ("b",), True, (20.0,)), 20.0) is None
+    assert watchdog.look(Signs((0,), ("b",), True, (37.0,)), 27.0) == Hung(14.0, ("b",))
+
+
+def test_six_that_boot_at_once_on_two_processors_may_take_as_long_as_they_need() -> None:
+    names = tuple("abcdef")
+    watchdog = Watchdog(15.0, 25.0)
+    for second in range(74):
+        assert watchdog.look(Signs((0,), names, True, (second / 3,) * 6), float(second)) is None
+    assert watchdog.look(Signs((0,), names, True, (25.0,) * 6), 75.0) == Hung(75.0, names)
 
 
 def test_a_harness_that_was_stopped_draws_no_conclusion() -> None:
