@@ -164,6 +164,24 @@ static void test_positions_wrap(void)
     EXPECT(rig.reader.head < SIZE * 20u);
 }
 
+/* Neither a record that was there before nor one behind the next is taken for the next. */
+static void test_a_record_out_of_turn_breaks_the_ring(void)
+{
+    static const int32_t APART[] = {-2, -1, 1, 2};
+    static struct rig rig;
+    struct ring_message message;
+
+    for (unsigned i = 0; i < sizeof(APART) / sizeof(*APART); i++) {
+        rig_open(&rig);
+        for (unsigned before = 0; before < 3; before++) {
+            EXPECT(put(&rig, 40) && take(&rig, &message) == RING_MESSAGE);
+            release(&rig, &message);
+        }
+        rig.writer.sequence += (uint32_t)APART[i];
+        EXPECT_OF(put(&rig, 40) && take(&rig, &message) == RING_BROKEN, "%d apart", APART[i]);
+    }
+}
+
 /* What a reader gets is inside its ring, or it says that the ring is broken. */
 static void test_nothing_that_is_written_is_believed(void)
 {
@@ -205,6 +223,7 @@ int main(void)
         {"an empty ring has room for the longest", test_an_empty_ring_has_room_for_the_longest},
         {"the head is told once a quarter", test_the_head_is_told_once_a_quarter},
         {"positions wrap", test_positions_wrap},
+        {"a record out of turn breaks the ring", test_a_record_out_of_turn_breaks_the_ring},
         {"nothing that is written is believed", test_nothing_that_is_written_is_believed},
     };
 

@@ -213,6 +213,25 @@ static void test_a_reply_that_has_given_way_is_not_found(void)
     mbm_cache_free(cache);
 }
 
+/* Each part of a caller counts, also of two in one bucket. */
+static void test_a_reply_is_one_callers(void)
+{
+    static const struct mbm_caller CALLER = {.key = 9, .node = 1, .task = 20, .xid = 5};
+    struct mbm_caller others[] = {CALLER, CALLER, CALLER, CALLER};
+    struct mbm_cache *cache = mbm_cache_new(CACHE);
+    uint32_t length = 0;
+
+    others[0].key += CACHE;
+    others[1].node++;
+    others[2].task++;
+    others[3].xid += CACHE;
+    EXPECT(mbm_cache_keep(cache, &CALLER, "own", 4));
+    for (unsigned i = 0; i < sizeof(others) / sizeof(*others); i++)
+        EXPECT_OF(mbm_cache_find(cache, &others[i], &length) == NULL, "part %u", i);
+    EXPECT(mbm_cache_find(cache, &CALLER, &length) != NULL && length == 4);
+    mbm_cache_free(cache);
+}
+
 static void test_all_of_each_type(void)
 {
     for (enum mbcf_type type = MBCF1; type <= MBCF3A; type++) {
@@ -244,6 +263,7 @@ int main(void)
         {"places", test_places_are_given_back},
         {"types_and_places", test_types_take_one_anothers_places},
         {"attack", test_a_client_of_type_3_can_harm_the_server_and_one_of_3a_cannot},
+        {"reply_caller", test_a_reply_is_one_callers},
         {"reply_cache", test_a_reply_that_has_given_way_is_not_found},
     };
 

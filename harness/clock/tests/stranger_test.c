@@ -124,6 +124,28 @@ static void test_what_a_machine_drains_is_right_or_refused(void)
     free(me.rings);
 }
 
+// What the fabric takes from a machine is not earlier than what it has worked in.
+static void test_a_time_is_between_the_earliest_and_never(void)
+{
+    static const struct {
+        uint64_t time_ns;
+        enum sync_look look;
+    } ROWS[] = {
+        {0, SYNC_BAD_TIME},           {999, SYNC_BAD_TIME},        {1000, SYNC_THERE},
+        {SYNC_NEVER - 1, SYNC_THERE}, {SYNC_NEVER, SYNC_BAD_TIME}, {UINT64_MAX, SYNC_BAD_TIME},
+    };
+    const struct sync_expect expect = {.earliest_ns = 1000, .nics = NICS};
+    struct side me = side_of(new_rings(), false);
+    for (unsigned i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        slot_at(me.receives.ring, me.receives.count)->time_ns = ROWS[i].time_ns;
+        atomic_store(&me.receives.ring->written, me.receives.count + 1);
+        struct sync_entry entry;
+        CHECK(sync_first(&me.receives, &expect, &entry) == ROWS[i].look);
+        me.receives.count++;
+    }
+    free(me.rings);
+}
+
 static void test_room_is_never_outside_of_the_ring(void)
 {
     unsigned long long random = 7;
@@ -305,6 +327,7 @@ int main(int argc, char **argv)
         entries = strtoul(argv[1], NULL, 10);
     CHECK(entries >= 20000);
     RUN(test_what_a_machine_drains_is_right_or_refused);
+    RUN(test_a_time_is_between_the_earliest_and_never);
     RUN(test_room_is_never_outside_of_the_ring);
     RUN(test_what_was_checked_is_what_is_used);
     CHECK(mkdtemp(folder));
