@@ -36,7 +36,7 @@ FORMAT = 3
 
 STATE, MEMORY = "state", "memory"
 LOCK_S = 300.0
-KEPT = 8
+KEPT = 24
 
 Say = Callable[[str], None]
 
