@@ -23,10 +23,12 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.sundial/pycache
 endif
 
-# A folder that checkouts of one host may share, as CI does, for images. The night builds them.
+# A folder that checkouts of one host may share, as CI does, for images and what cargo compiles. The night builds both.
+# Cargo keeps there what depends on versions and options alone, and for each checkout its own crates.
 SUNDIAL_CACHE ?=
 ifneq ($(and $(SUNDIAL_CACHE),$(if $(NIGHT),,day)),)
 export SUNDIAL_CACHE := $(abspath $(SUNDIAL_CACHE))
+export CARGO_BUILD_BUILD_DIR := $(SUNDIAL_CACHE)/rust
 else
 unexport SUNDIAL_CACHE
 endif
@@ -92,7 +94,8 @@ C_SOURCES = git ls-files '*.c' '*.h' '*.cc'
 SHELL_SCRIPTS = git grep -lE '^\#!/bin/(ba)?sh' -- ':!*.py' ':!*.md'
 CHECKS := check-python check-fabric check-guest-apps check-sss-core check-types check-style check-clock check-images
 VM_TESTS := vm-harness vm-images
-ALL := $(CHECKS) $(VM_TESTS)
+# What takes longest begins first, for nothing goes on beside what ends last.
+ALL := vm-harness check-python vm-images $(filter-out check-python,$(CHECKS))
 
 .PHONY: check
 check: setup-tests ## Format, lint, types and every test that boots no machine
@@ -137,10 +140,10 @@ check-images: ## The images' recipes, and what Buildroot reads, without a releas
 	@$(PYTEST) -m "not vm $(TIER)" --junitxml=$(CURDIR)/.sundial/test/$@-buildroot.junit.xml buildroot-configs
 
 # Collecting all other files, too, takes each worker several seconds. What takes longest begins first.
-LONGEST := $(patsubst %,tests/%.py,run/test_smoke_vm run/test_faults_vm run/test_smoke_topologies_vm)
+LONGEST := $(patsubst %,tests/run/test_%_vm.py,daemons hosts smoke faults smoke_topologies)
 VM_FILES = $(LONGEST) $(filter-out $(LONGEST),$(sort $(shell cd harness && grep -rl 'mark\.vm' --include='*.py' tests)))
 vm-harness: # machines wait more than they compute
-	@cd harness && ../$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "vm $(TIER) and not alone" $(VM_FILES)
+	@cd harness && ../$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder -m "vm $(TIER) and not alone" $(VM_FILES)
 vm-images:
 	@$(PYTEST) -m "vm $(TIER)" images
 	@$(PYTEST) -m "vm $(TIER)" --junitxml=$(CURDIR)/.sundial/test/$@-kernel.junit.xml guest-apps/sss-core/tests
@@ -160,10 +163,10 @@ setup-images: setup-python
 $(PARTS:%=setup-%): setup-%:
 	+@WITH_TESTS=1 $(SUITE) run setup-$* -- harness/setup.sh $*
 
-# Runs suites and prints their durations, whatever becomes of them.
+# Runs suites and prints their durations, whatever becomes of them. One more than there are processors, for machines wait.
 define run_suites
 @$(SUITE) clean
-@status=0; $(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(ALL:%=suite-%) || status=$$?; \
+@status=0; $(MAKE) --no-print-directory -j$$(($(JOBS) + 1)) --output-sync=target $(ALL:%=suite-%) || status=$$?; \
 $(if $(NIGHT),[ $$status != 0 ] || $(MAKE) --no-print-directory suite-vm-alone || status=$$?;) \
 $(SUITE) report; exit $$status
 endef

@@ -220,11 +220,7 @@ def _parts(scenario: str) -> frozenset[str]:
 
 def _topologies(kind: str) -> Iterator[str]:
     """Topologies with a segment of this kind."""
-    return (
-        name
-        for name in names("topology")
-        if kind in _segments(name)
-    )
+    return (name for name in names("topology") if kind in _segments(name))
 
 
 @functools.cache

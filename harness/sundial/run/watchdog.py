@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from sundial.run.supervisor import Hung
 
@@ -77,6 +78,6 @@ class Watchdog:
         if worked_s - self._worked_s >= ALIVE_S:
             self._worked_s, self._worked_at = worked_s, now
         # Each by itself: six machines that boot at once use six times what one does.
-        used = zip(signs.processor_s, self._processor_from, strict=False)
+        used = zip_longest(signs.processor_s, self._processor_from, fillvalue=0.0)
         spun = any(seconds - before >= self._silent_processor_s for seconds, before in used)
         return spun or now - self._worked_at >= self._hung_s

@@ -76,6 +76,7 @@ def test_the_page_is_not_blank(report: Path, tmp_path: Path) -> None:
         assert 0.005 < (band.min(axis=2) < 200).mean() < 0.6
 
 
+@pytest.mark.night
 def test_dark_is_dark(report: Path, tmp_path: Path) -> None:
     pixels = shot(report, tmp_path, "--blink-settings=preferredColorScheme=0")
     assert pixels[5, 5].max() < 60
@@ -101,6 +102,7 @@ def test_nothing_sticks_out(report: Path, tmp_path: Path) -> None:
         assert tall > 3000, width
 
 
+@pytest.mark.night
 def test_it_prints_on_a4(report: Path, tmp_path: Path) -> None:
     paper = tmp_path / "page.pdf"
     browse(tmp_path / "profile", "--no-pdf-header-footer", f"--print-to-pdf={paper}", report.as_uri())

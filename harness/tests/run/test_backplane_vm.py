@@ -213,6 +213,7 @@ def test_an_exporter_whose_node_restarts_is_gone_until_it_exports_again(program:
     assert pair.told("server", "restart-server") == {"stored": [1, 2]}
 
 
+@pytest.mark.night
 def test_an_importer_whose_node_restarts_imports_again(program: Path, tmp_path: Path) -> None:
     pair = Pair(program, tmp_path)
     pair.run(server=(["crash-server"], ()), client=(["crash-client"], [RESTART, sleep(10)]))

@@ -22,7 +22,7 @@ from tests.machines.daemons import (
     ssh_server,
     system_daemon,
 )
-from tests.run.live import END_S, LiveRun, night, require_guests, sundial, write_scenario
+from tests.run.live import END_S, LiveRun, require_guests, sundial, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
@@ -119,6 +119,7 @@ def test_a_killed_harness_leaves_nothing_on_either(tmp_path: Path, host: SecondH
     wait_until(lambda: not run.leftovers() and not host.ours(), seconds=END_S, what="everything to be gone")
 
 
+@pytest.mark.night
 def test_a_cut_connection_names_host_and_machine(tmp_path: Path, host: SecondHost) -> None:
     run = started(tmp_path, host.uri())
     run.wait_batches(1)
@@ -245,7 +246,8 @@ def neighbour(tmp_path: Path) -> Iterator[SshServer]:
         yield server
 
 
-@pytest.mark.parametrize("clock", ["virtual", night("real")])
+@pytest.mark.night
+@pytest.mark.parametrize("clock", ["virtual", "real"])
 def test_a_daemon_of_this_host_through_ssh(tmp_path: Path, neighbour: SshServer, clock: str) -> None:
     uri = neighbour.uri("system", "root")
     scenario = write_scenario(tmp_path, sizes="0:64:16", calls=5)

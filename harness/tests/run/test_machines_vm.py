@@ -56,8 +56,9 @@ def made(run: LiveRun, seconds: float = END_S) -> str:
 
 def test_a_cold_run_and_one_with_other_gates_beside_it_give_the_same_bytes(tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path, sizes="0:1024:512", calls=10)
-    cold = LiveRun(scenario, tmp_path / "cold", "--cold")
-    counted = stirred(3_000, scenario, tmp_path / "often")
+    small = ("--set", "mtu=576")
+    cold = LiveRun(scenario, tmp_path / "cold", "--cold", *small)
+    counted = stirred(3_000, scenario, tmp_path / "often", *small)
     assert "booting the guests" in made(cold)
     # More than ten times as many as the six a frame that a call needs at most.
     assert counted["gates"] > 60 * counted["sent"]

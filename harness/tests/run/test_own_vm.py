@@ -140,6 +140,7 @@ def test_the_same_files_under_other_names_give_the_same_bytes(image: Image, tmp_
     assert theirs["boots"]["server"]["kernel"] == image.kernel_sha256
 
 
+@pytest.mark.night
 def test_a_compressed_initrd_has_the_files_laid_over_it(image: Image, topology: Path, tmp_path: Path) -> None:
     if "gzip" not in image.manifest["unpacks"]:
         pytest.skip(f"the kernel of recipe {image.recipe} does not unpack gzip")

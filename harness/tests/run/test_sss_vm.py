@@ -34,7 +34,7 @@ def test_two_runs_are_equal_to_the_byte(tmp_path: Path, scenario: str, segment: 
     assert evidence[0] == evidence[1]
 
 
-@pytest.mark.parametrize(("semantics", "transport"), [("at_most_once", "udp"), ("exactly_once", "mbcf3")])
+@pytest.mark.parametrize(("semantics", "transport"), [night("at_most_once", "udp"), ("exactly_once", "mbcf3")])
 def test_nothing_is_lost_or_doubled_on_a_bad_line(tmp_path: Path, semantics: str, transport: str) -> None:
     line = "segments.lan.impairments.both"
     options = [f"semantics={semantics}", f"transports={transport}"]
@@ -47,6 +47,7 @@ def test_nothing_is_lost_or_doubled_on_a_bad_line(tmp_path: Path, semantics: str
     assert counters[-1]["executed"] == 100
 
 
+@pytest.mark.night
 def test_a_server_that_is_killed_is_seen_by_its_client_and_fails_no_run(tmp_path: Path) -> None:
     options = ["transports=mbcf3", "semantics=exactly_once", "expect.failures=allowed", "total_timeout=1 s"]
     options += ["die={when: during, call: 10}", "retry_timeout=500 ms"]

@@ -80,8 +80,14 @@ def test_calls_as_they_must_be(tmp_path: Path, app: str) -> None:
 
 
 @pytest.mark.parametrize("app", MESSAGES)
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "side"),
+    [
+        pytest.param(name, side, marks=[pytest.mark.night] if (number + side) % 2 else [])
+        for number, name in enumerate(NUMBERS)
+        for side in (0, 1)
+    ],
+)
 def test_another_byte_of_a_value(tmp_path: Path, app: str, name: str, side: int) -> None:
     bed = Bed(tmp_path / "run")
     batch(bed, app, name)

@@ -194,7 +194,9 @@ def test_a_corrupted_frame_differs_in_the_bit_that_is_named(tmp_path: Path) -> N
     assert "frames received by server:eth0" in fields(corrupted(tmp_path / "b", "bit 1 of byte 50"))
 
 
-@pytest.mark.parametrize("byte", range(14, 54, 2))
+@pytest.mark.parametrize(
+    "byte", [byte if byte % 6 == 2 else pytest.param(byte, marks=pytest.mark.night) for byte in range(14, 54, 2)]
+)
 def test_any_byte_of_the_headers_may_be_corrupted(tmp_path: Path, byte: int) -> None:
     assert fields(corrupted(tmp_path, f"bit 0 of byte {byte}", PLAIN, byte)) == []
 

@@ -65,7 +65,7 @@ def told(result: Verification) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("transport", ["mbcf1", "mbcf2", "mbcf3", "mbcf3a", "mbcf3b"])
-@pytest.mark.parametrize("size", [0, 1024])
+@pytest.mark.parametrize("size", [pytest.param(0, marks=pytest.mark.night), 1024])
 def test_a_sound_run_of_each_type_passes(tmp_path: Path, transport: str, size: int) -> None:
     made = bed(tmp_path, transport, size)
     for xid in range(1, 5):
@@ -75,7 +75,7 @@ def test_a_sound_run_of_each_type_passes(tmp_path: Path, transport: str, size: i
 
 
 @pytest.mark.parametrize("transport", ["mbcf2", "mbcf3", "mbcf3b"])
-@pytest.mark.parametrize("size", [1376, 1385, 4096, 20000])
+@pytest.mark.parametrize("size", [1376, pytest.param(1385, marks=pytest.mark.night), 4096, 20000])
 def test_segments_of_several_frames(tmp_path: Path, transport: str, size: int) -> None:
     made = bed(tmp_path, transport, size)
     for xid in range(1, 4):

@@ -44,7 +44,16 @@ class Talk:
         return verify_run(path.parent)
 
 
-@pytest.fixture(params=[("sunrpc", 16), ("sunrpc", 2000), ("raw", 16), ("raw", 2000)], ids=lambda p: f"{p[0]}-{p[1]}")
+# In the gate each workload and each number of packets once.
+@pytest.fixture(
+    params=[
+        pytest.param(("sunrpc", 16), marks=pytest.mark.night),
+        ("sunrpc", 2000),
+        ("raw", 16),
+        pytest.param(("raw", 2000), marks=pytest.mark.night),
+    ],
+    ids=lambda p: f"{p[0]}-{p[1]}",
+)
 def talk(request: pytest.FixtureRequest, tmp_path: Path) -> Talk:
     return Talk(tmp_path, *request.param)
 

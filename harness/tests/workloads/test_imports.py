@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from sundial import kinds
 
 SUNDIAL = Path(kinds.__file__).parent
 
 
+@pytest.mark.night
 def test_any_module_of_a_kind_can_be_imported_first() -> None:
     script = """
 import sys

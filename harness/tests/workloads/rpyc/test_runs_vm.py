@@ -76,6 +76,7 @@ def test_each_function(tmp_path: Path) -> None:
         assert abs(third[False, "tuple", variant] - third[True, "tuple", variant]) < 1
 
 
+@pytest.mark.night
 def test_a_bad_wire(tmp_path: Path) -> None:
     verified, lines = passed(tmp_path, BAD_WIRE)
     assert verified["retransmissions"]["rpyc_request"] > 0
