@@ -34,8 +34,8 @@ LANGUAGES = ("python", "cpp")
 """Whose libraries a manifest may name."""
 SEALS = "seals.json"
 PARTS = ("kernel", "initrd")
-LEAVINGS = {"build", "tests", "out", "__pycache__", ".cache"}
-"""Folders that are no input of any build."""
+LEAVINGS = {"build", "tests", "out", "__pycache__"}
+"""Folders that are no input of any build; nor are those whose name begins with a dot, in which tools keep theirs."""
 
 
 @dataclass(frozen=True)
@@ -297,5 +297,5 @@ def _files(place: Path) -> Iterator[Path]:
         yield place
         return
     for folder, folders, names in os.walk(place):
-        folders[:] = [name for name in folders if name not in LEAVINGS]
+        folders[:] = [name for name in folders if name not in LEAVINGS and not name.startswith(".")]
         yield from (Path(folder) / name for name in names if not name.endswith((".o", ".pyc", ".md")))

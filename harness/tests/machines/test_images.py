@@ -83,9 +83,9 @@ def test_a_lost_result_is_missing(checkout: Path) -> None:
 def test_tests_and_build_leavings_are_no_inputs(checkout: Path) -> None:
     images = Images(checkout)
     images.ensure("tiny", lambda line: None)
-    for name in ("tests/test.c", "build/app.o", "app.o"):
+    for name in ("tests/test.c", "build/app.o", "app.o", ".hypothesis/constants/1", ".pytest_cache/v/lastfailed"):
         path = checkout / "guest-apps" / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
     assert images.list()[0].state == "built"
 

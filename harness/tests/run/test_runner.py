@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -16,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import BadInput, InternalError, Interrupted, RunFailed
-from sundial.machines.hypervisor import MachineState
+from sundial.machines.fake import FakeMachine
+from sundial.machines.hypervisor import MachineState, MonitorError
 from sundial.model.load import load_experiments
 from sundial.plan.build import plan_run
 from sundial.plan.paths import RunPaths
@@ -255,6 +257,38 @@ def test_an_unknown_machine_cannot_be_first(stage: Stage) -> None:
 def test_machines_start_in_the_order_asked_for(stage: Stage) -> None:
     runner.run(stage.request(), stage.words, session=stage.session, start_order=("server", "client"))
     assert stage.hypervisor.resumed == ["server", "client"]
+
+
+@pytest.mark.parametrize("words", [None, "server: the machine ended before the run did"])
+def test_a_machine_that_has_ended_when_the_monitor_answers_is_judged_by_its_end(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, words: str | None
+) -> None:
+    resume = FakeMachine.resume
+    if words is not None:
+        stage.act = lambda stage: None  # the fabric does not finish
+
+    def resumed_and_gone(machine: FakeMachine) -> None:
+        resume(machine)
+        if machine.name == "server":
+            monkeypatch.setattr(machine, "state", lambda: MachineState.GONE)
+            if words is not None:
+                machine.end("failed")
+            raise MonitorError("connection reset by peer")
+
+    monkeypatch.setattr(FakeMachine, "resume", resumed_and_gone)
+    with pytest.raises(RunFailed, match=words) if words else contextlib.nullcontext():
+        runner.run(stage.request(), stage.words, session=stage.session)
+    assert stage.leftovers() == []
+
+
+def test_a_machine_that_cannot_be_resumed_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(machine: FakeMachine) -> None:
+        raise MonitorError(f"{machine.name} cannot be resumed")
+
+    monkeypatch.setattr(FakeMachine, "resume", refuse)
+    with pytest.raises(RunFailed, match="client: client cannot be resumed"):
+        runner.run(stage.request(), stage.words, session=stage.session)
+    assert stage.leftovers() == []
 
 
 def test_a_fault_of_sundial_is_logged_in_the_run_and_leaves_nothing(stage: Stage) -> None:
