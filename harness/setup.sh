@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing and builds everything; run by `make setup`, which every other target needs.
 # Touches nothing outside the checkout but distribution packages, and asks for no root where they are present. SUNDIAL_CACHE
-# names a folder that checkouts of one host share for images, which the digest of their inputs keeps apart.
+# names a folder that checkouts of one host share for images, which the digest of their inputs keeps apart, and, under make,
+# for what cargo compiles.
 set -eu
 
 cd "$(dirname "$0")/.."
