@@ -145,7 +145,7 @@ check-images: ## The images' recipes, and what Buildroot reads, without a releas
 LONGEST := $(patsubst %,tests/run/test_%_vm.py,daemons hosts smoke faults smoke_topologies)
 VM_FILES = $(LONGEST) $(filter-out $(LONGEST),$(sort $(shell cd harness && grep -rl 'mark\.vm' --include='*.py' tests)))
 vm-harness: # machines wait more than they compute
-	@cd harness && ../$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder -m "vm $(TIER) and not alone" $(VM_FILES)
+	@cd harness && ../$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "vm $(TIER) and not alone" $(VM_FILES)
 vm-images:
 	@$(PYTEST) -m "vm $(TIER)" images
 	@$(PYTEST) -m "vm $(TIER)" --junitxml=$(CURDIR)/.sundial/test/$@-kernel.junit.xml guest-apps/sss-core/tests

@@ -47,7 +47,7 @@ def up(request: UpRequest, progress: Progress, places: Places | None = None) -> 
         raise BadInput(
             f"{request.network.name} is up already", hint=f"take it down first: ./sundial down {request.network.name}"
         )
-    folder.path.mkdir(parents=True, exist_ok=True)
+    folder.make()
     package = str(Path(sundial.__file__).parents[1])
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])}
     with (folder.path / LOG).open("w") as log:

@@ -75,6 +75,11 @@ class UpFolder:
         self._lock_path = parent / f".{topology}.lock"
         self._lock: int | None = None
 
+    def make(self) -> None:
+        """An empty folder for the keeper that is started next; what a dead one left goes."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+
     def take(self) -> bool:
         """Become its keeper, for the life of this process; False: another process is."""
         self.path.mkdir(parents=True, exist_ok=True)
@@ -112,9 +117,13 @@ class UpFolder:
         write_whole(self.path / RECORD, json.dumps(record.to_json(), indent=1) + "\n")
 
     def read(self) -> KeeperRecord | None:
-        """The record of a living keeper that has come up; what a dead one left is taken away."""
+        """The record of a living keeper that has come up; what a dead one left is taken away.
+
+        A folder without a record may be that of a keeper that is about to take it.
+        """
         if not self.is_taken():
-            shutil.rmtree(self.path, ignore_errors=True)
+            if (self.path / RECORD).exists():
+                shutil.rmtree(self.path, ignore_errors=True)
             return None
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             found = json.loads((self.path / RECORD).read_text())

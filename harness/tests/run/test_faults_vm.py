@@ -67,7 +67,7 @@ def test_a_kernel_panic(tmp_path: Path, clock: str) -> None:
 
 
 def test_a_server_application_that_crashes_in_the_middle(tmp_path: Path, clock: str) -> None:
-    server = "#!/bin/sh\necho ready\nbusybox sleep 2\nkill -SEGV $$\n"
+    server = "#!/bin/sh\necho ready\nbusybox sleep 1\nkill -SEGV $$\n"
     files = {"server": {"/usr/lib/sundial/echo-server": server}}
     run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock, files=files)
     run.remember()

@@ -101,6 +101,18 @@ def places(tmp_path: Path) -> Places:
     return Places(tmp_path)
 
 
+def test_a_folder_that_is_about_to_be_taken_stays(tmp_path: Path) -> None:
+    """Another command may look between the start of a keeper and its lock."""
+    folder = UpFolder(tmp_path, "pair")
+    folder.make()
+    (folder.path / "keeper.log").touch()
+    assert list(all_up(tmp_path)) == []
+    assert folder.read() is None
+    assert (folder.path / "keeper.log").exists()
+    folder.make()
+    assert list(folder.path.iterdir()) == []
+
+
 def test_with_nothing_up_there_is_nothing_to_use(places: Places) -> None:
     assert keeper.list_(places) == []
     assert keeper.down(None, places) == []
