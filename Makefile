@@ -118,8 +118,8 @@ audit: setup-tests ## Known vulnerabilities of the fabric's dependencies (needs 
 check-types: ## Python's types
 	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks mutation planted
 
-# clippy-driver compiles as rustc does and lints what it compiles: one pass for both. With + cargo shares make's jobs. The
-# night has so many cases that optimizing all of it pays.
+# clippy-driver compiles as rustc does and lints what it compiles: one pass for both. With + cargo shares make's jobs. What
+# Cargo.toml leaves unoptimized the night optimizes, for it has fifty times as many cases.
 check-fabric: export CARGO_PROFILE_DEV_OPT_LEVEL := $(if $(NIGHT),2,0)
 check-fabric: ## The fabric: clippy and its tests (CRATES="-p sundial-core": of some crates)
 	+@RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings CARGO_INCREMENTAL=0 $(CARGO) test $(FABRIC) --locked $(CRATES)
