@@ -157,7 +157,7 @@ class Rig:
             try:
                 machine.resume()
             except MonitorError as error:
-                # On a busy host a short run may be over before the monitor answers. What it ended of, its event says.
+                # On a busy host a short run may be over before the monitor answers. Its event says how it ended.
                 if machine.state() is not MachineState.GONE:
                     raise RunFailed(str(error), machine=node.name) from error
 

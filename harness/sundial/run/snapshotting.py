@@ -32,6 +32,7 @@ from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, domain_xml
 from sundial.plan.jobs import WAITING, encode_job
 from sundial.run.session import Session
 from sundial.run.supervisor import PANIC_S
+from sundial.run.watch import processor_s
 from sundial.run.watchdog import Signs, Watchdog
 
 BOOT_S = 180.0
@@ -141,9 +142,7 @@ class SnapshotMaker:
             if line is not None:
                 self._wait_gone(machine)
                 raise self._failed(folder, f"its kernel panicked: {line}")
-            used_s = machine.processor_s()
-            used = None if used_s is None else (used_s,)
-            signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=used)
+            signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=processor_s([machine]))
             hung = watchdog.look(signs, self._clock.now())
             if hung is not None:
                 raise self._failed(folder, f"hung: nothing has moved for {hung.seconds:.0f} s")

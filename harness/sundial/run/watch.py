@@ -19,9 +19,9 @@ FABRIC = "fabric"
 Machines = Mapping[str, Machine]
 
 
-def processor_s(machines: Machines, names: Iterable[str]) -> tuple[float, ...] | None:
+def processor_s(machines: Iterable[Machine]) -> tuple[float, ...] | None:
     """Processor time that each of these has used; None where that of one cannot be read."""
-    used = [machines[name].processor_s() for name in names]
+    used = [machine.processor_s() for machine in machines]
     known = tuple(seconds for seconds in used if seconds is not None)
     return known if len(known) == len(used) else None
 
@@ -29,7 +29,7 @@ def processor_s(machines: Machines, names: Iterable[str]) -> tuple[float, ...] |
 def guest_signs(machines: Machines, files: Sequence[GuestFiles]) -> Signs:
     """Of guests by themselves; `files` are theirs. What others do, such as calling them, is no sign of life."""
     names = tuple(file.machine for file in files)
-    return Signs(tuple(file.seen_bytes for file in files), names, True, processor_s(machines, names))
+    return Signs(tuple(file.seen_bytes for file in files), names, True, processor_s(machines[name] for name in names))
 
 
 def virtual_signs(shm: Path, files: Sequence[GuestFiles], machines: Machines) -> SignsReader:
