@@ -29,8 +29,8 @@ CAPTURES = ROOT / "captures"
 LOGS = ROOT / ".sundial" / "log"
 """Tracebacks of faults of Sundial itself."""
 VERIFY, REPORT = "sundial.verify", "sundial.report.build"
-IDLE = 19
-"""The least priority."""
+WARMING_NICE = 5
+"""Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
 
 
 def run(request: RunRequest, progress: Progress) -> RunResult:
@@ -129,16 +129,29 @@ def in_the_making() -> list[Path]:
     return cast("list[Path]", _room("sundial.run.directory").in_the_making(CAPTURES)) if CAPTURES.is_dir() else []
 
 
-def warm_evaluation(*, report: bool) -> None:
-    """Begin to import what `verify_run` and perhaps `build_report` need, in time that the machines leave over."""
+@contextlib.contextmanager
+def warm_evaluation(*, report: bool) -> Iterator[None]:
+    """Meanwhile import what `verify_run` and perhaps `build_report` need, in time that the machines leave over.
+
+    Nothing else may be imported meanwhile: two threads that enter one package from both ends deadlock. On leaving,
+    no import is in progress.
+    """
+    left = threading.Event()
 
     def work() -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IDLE)  # of this thread alone
-        with contextlib.suppress(Exception):  # who needs it meets the same error
+        os.nice(WARMING_NICE)  # Linux: of this thread alone
+        with contextlib.suppress(Exception):  # `verify_run` raises the same error
             for room in (VERIFY, REPORT) if report else (VERIFY,):
-                _room(room)
+                if not left.is_set():
+                    _room(room)
 
-    threading.Thread(target=work, name="warming").start()
+    thread = threading.Thread(target=work, name="warming")
+    thread.start()
+    try:
+        yield
+    finally:
+        left.set()
+        thread.join()
 
 
 def verify_run(path: Path) -> dict[str, Any]:

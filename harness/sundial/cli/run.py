@@ -154,7 +154,7 @@ def _one(
         cold,
         tuple(sys.argv),
         recipe=recipe,
-        when_running=partial(rooms.warm_evaluation, report=report),
+        while_running=partial(rooms.warm_evaluation, report=report),
     )
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -45,8 +46,8 @@ class RunRequest:
     """A folder of images that `pin` made, instead of those of the checkout."""
     recipe: str | None = None
     """What the checkout's images are made by, where the command says it."""
-    when_running: Callable[[], None] | None = None
-    """Called once all machines run."""
+    while_running: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered once all machines run, left once the run has ended or failed."""
 
 
 @dataclass(frozen=True)

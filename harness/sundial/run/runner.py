@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -59,7 +60,7 @@ def run(
         live = session or open_session(request.connect)
         bring_up = BringUp(order_of(request, start_order), live, interrupts, progress.say)
         scenario = request.experiment.scenario.name
-        return Run(bring_up, scenario, progress, watchdog or Watchdog(), request.when_running).make()
+        return Run(bring_up, scenario, progress, watchdog or Watchdog(), request.while_running).make()
 
 
 def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
@@ -98,10 +99,10 @@ class Run:
         scenario: str,
         progress: Progress,
         watchdog: Watchdog,
-        when_running: Callable[[], None] | None,
+        while_running: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._bring_up = bring_up
-        self._when_running = when_running
+        self._while_running = while_running
         self._scenario = scenario
         self._progress = progress
         self._watchdog = watchdog
@@ -137,9 +138,8 @@ class Run:
         self._bring_up.transition(State.PAUSED)
         self._progress.say(f"running {self._scenario} on {self._plan.network.name}")
         self._bring_up.transition(State.RUNNING)
-        if self._when_running is not None:
-            self._when_running()
-        verdict = self._watch()
+        with self._while_running():
+            verdict = self._watch()
         if isinstance(verdict, Failed):
             raise self._failure(verdict)
         self._wait_left()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import click
@@ -54,10 +55,10 @@ def test_a_plan_is_made_without_what_evaluates_captures() -> None:
     assert imported("run", "quickstart", "--dry-run") == MODEL
 
 
-def test_rooms_that_evaluate_captures_are_imported_at_the_least_priority(
+def test_rooms_that_evaluate_captures_are_imported_at_a_low_priority(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a thread that takes no time from the machines. A room that cannot be imported stops it without a word."""
+    """By a thread. An error of an import is ignored there."""
     monkeypatch.syspath_prepend(tmp_path)
     for name, more in (("a_verifier", ""), ("a_reporter", "raise ImportError")):
         program = f"import os, threading\nseen = os.getpriority(os.PRIO_PROCESS, 0), threading.get_ident()\n{more}"
@@ -66,12 +67,26 @@ def test_rooms_that_evaluate_captures_are_imported_at_the_least_priority(
     monkeypatch.setattr(rooms, "VERIFY", "a_verifier")
     monkeypatch.setattr(rooms, "REPORT", "a_reporter")
     threads = set(threading.enumerate())
-    rooms.warm_evaluation(report=True)
-    for thread in set(threading.enumerate()) - threads:
-        thread.join()
+    with rooms.warm_evaluation(report=True):
+        for thread in set(threading.enumerate()) - threads:
+            thread.join()
     priority, importer = sys.modules.pop("a_verifier").seen
-    assert (priority, os.getpriority(os.PRIO_PROCESS, 0)) == (rooms.IDLE, own)
+    assert (priority, os.getpriority(os.PRIO_PROCESS, 0)) == (own + rooms.WARMING_NICE, own)
     assert importer != threading.get_ident()
+
+
+def test_no_import_is_in_progress_when_the_machines_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is another begun: the report waits until `build_report` asks for it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_slow_verifier.py").write_text("import time\nbegun = True\ntime.sleep(0.3)\nended = True\n")
+    (tmp_path / "a_late_reporter.py").write_text("")
+    monkeypatch.setattr(rooms, "VERIFY", "a_slow_verifier")
+    monkeypatch.setattr(rooms, "REPORT", "a_late_reporter")
+    with rooms.warm_evaluation(report=True):
+        while not hasattr(sys.modules.get("a_slow_verifier"), "begun"):
+            time.sleep(0.01)
+    assert sys.modules.pop("a_slow_verifier").ended
+    assert "a_late_reporter" not in sys.modules
 
 
 def test_bridges_need_a_graph() -> None:

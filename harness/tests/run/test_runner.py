@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,18 +102,25 @@ def test_a_run_that_ends_well(stage: Stage) -> None:
     assert stage.leftovers() == []
 
 
-def test_the_caller_hears_when_all_machines_run(stage: Stage) -> None:
-    heard: list[list[MachineState]] = []
+def test_what_the_caller_does_while_machines_run_ends_before_samples_are_collected(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of its own imports there; the samples' reader is imported when they are collected."""
+    happened: list[object] = []
 
-    def hear() -> None:
-        heard.append([machine.state() for machine in stage.hypervisor.machines.values()])
+    @contextlib.contextmanager
+    def meanwhile() -> Iterator[None]:
+        happened.append([machine.state() for machine in stage.hypervisor.machines.values()])
         write_samples(stage)
         stage.fabric.heard(JobDone("client", 0))
         stage.fabric.finish(5_000_000_000)
+        yield
+        happened.append("left")
 
+    monkeypatch.setattr(bringup, "collect_samples", lambda folder: happened.append("collected"))
     stage.act = lambda stage: None
-    runner.run(replace(stage.request(), when_running=hear), stage.words, session=stage.session)
-    assert heard == [[MachineState.RUNNING, MachineState.RUNNING]]
+    runner.run(replace(stage.request(), while_running=meanwhile), stage.words, session=stage.session)
+    assert happened == [[MachineState.RUNNING, MachineState.RUNNING], "left", "collected"]
 
 
 def test_a_second_run_gets_the_next_number(stage: Stage) -> None:
