@@ -8,6 +8,7 @@ samples, of a line's length.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,15 +41,16 @@ _ALIVE = b'{"type":"alive"'
 class SampleWatch(GrowingFile):
     """Reads a growing `samples.jsonl` and finds error lines in it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, machine: str, path: Path) -> None:
         super().__init__(path)
+        self._machine = machine
         self._rest = b""
         self.batches = 0
         self.told_bytes = 0
         self.line_is_too_long = False
         """One of them has passed its limit."""
 
-    def look(self) -> str | None:
+    def look(self) -> GuestFailed | None:
         """Read what is new; the first error in it."""
         first = None
         for piece in self.read_new():
@@ -60,28 +62,27 @@ class SampleWatch(GrowingFile):
                 first = first or error
         return first
 
-    def _take(self, line: bytes) -> str | None:
+    def _take(self, line: bytes) -> GuestFailed | None:
         start = line[:24].replace(b" ", b"")
         self.batches += start.startswith(_BATCH)
         self.told_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
-        if start.startswith((_ERROR, _BINDING)):
-            return _words(line)
-        return None
+        return _failure(self._machine, line) if start.startswith((_ERROR, _BINDING)) else None
 
 
-def _words(line: bytes) -> str | None:
+def _failure(machine: str, line: bytes) -> GuestFailed | None:
     """What a line says of a failure; a client that found no port ends without another one."""
     try:
         record = json.loads(line)
         message = record.get("message", "")
-        if record.get("type") == "binding":
+        binding = record.get("type") == "binding"
+        if binding:
             if record.get("ok") is True:
                 return None
             message = f"asked {record.get('attempts')} times for the server's port: {record.get('error')}"
         words = " ".join(f"{record.get('app', 'a program')} failed: {message}".split())
-        return words if len(words) <= WORDS_MOST else f"{words[:WORDS_MOST]} ..."
+        return GuestFailed(machine, words if len(words) <= WORDS_MOST else f"{words[:WORDS_MOST]} ...", binding)
     except (ValueError, AttributeError, RecursionError):
-        return "a program failed with an error line that cannot be read"
+        return GuestFailed(machine, "a program failed with an error line that cannot be read")
 
 
 @dataclass
@@ -120,7 +121,7 @@ class GuestFiles:
         self._samples_file = folder / "samples.jsonl"
         self._loopback = folder / LOOPBACK
         self._panics = PanicWatch(self.console)
-        self._samples = SampleWatch(self._samples_file)
+        self._samples = SampleWatch(machine, self._samples_file)
         self._clock = clock
         self._allowance = Allowance(clock.now())
         self.excess: str | None = None
@@ -155,7 +156,7 @@ class GuestFiles:
         error = self._samples.look()
         self.excess = self.excess or self._look_for_excess()
         if error is not None or self.excess is not None:
-            found.append(GuestFailed(self.machine, error or self.excess or ""))
+            found.append(error or GuestFailed(self.machine, self.excess or ""))
         return found
 
     def _look_for_excess(self) -> str | None:
@@ -163,6 +164,22 @@ class GuestFiles:
             return f"it wrote a line of more than {SIZE.show(SAMPLES_LINE_BYTES)} to samples"
         sizes = _size(self._samples_file), _size(self.console)
         return self._allowance.excess(*sizes, self._clock.now(), _size(self._loopback))
+
+
+def look_at_all(files: Sequence[GuestFiles]) -> list[MachinePanicked | GuestFailed]:
+    """What is new and bad in the files of all machines, a cause before the client that gave up for it.
+
+    Files are read one after another while virtual time goes on. What was written before a client gave up is found by
+    reading them again.
+    """
+    found = [bad for file in files for bad in file.look()]
+    if any(map(_gave_up, found)):
+        found += [bad for file in files for bad in file.look()]
+    return sorted(found, key=_gave_up)
+
+
+def _gave_up(bad: MachinePanicked | GuestFailed) -> bool:
+    return isinstance(bad, GuestFailed) and bad.gave_up
 
 
 def _size(path: Path) -> int:

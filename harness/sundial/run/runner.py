@@ -21,6 +21,7 @@ from sundial.plan.build import Plan, plan_run
 from sundial.plan.request import Progress, RunRequest, RunResult
 from sundial.run.bringup import BringUp, Order, State
 from sundial.run.directory import RunFolder, claim_exactly, claim_in, disk_full_is_a_failure
+from sundial.run.guestfiles import look_at_all
 from sundial.run.interrupts import Interrupts
 from sundial.run.rig import ordered
 from sundial.run.session import Session, open_session
@@ -156,7 +157,7 @@ class Run:
             event = self._next()
             now = time.monotonic()
             # First what the guests wrote: it says why, where the event says only that.
-            found: list[Event] = [bad for file in self._files for bad in file.look()]
+            found: list[Event] = [*look_at_all(self._files)]
             if event is not None:
                 found.append(event)
             if now - looked >= SIGNS_S:

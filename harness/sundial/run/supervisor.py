@@ -65,6 +65,8 @@ class GuestFailed:
 
     machine: str
     message: str
+    gave_up: bool = False
+    """It waited for a server in vain; the cause, if there is one, happened before."""
 
 
 @dataclass(frozen=True)

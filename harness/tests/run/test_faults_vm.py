@@ -66,8 +66,8 @@ def test_a_kernel_panic(tmp_path: Path, clock: str) -> None:
     assert run.record()["status"] == "failed"
 
 
-# Virtual time may pass the client's patience between two looks of a busy harness, which then names the client.
-@pytest.mark.parametrize("clock", [night("virtual"), "real"])
+# Judged by what guests wrote, not by a clock. Virtual time soon passes the client's patience, too.
+@pytest.mark.parametrize("clock", ["virtual", night("real")])
 def test_a_server_application_that_crashes_in_the_middle(tmp_path: Path, clock: str) -> None:
     server = "#!/bin/sh\necho ready\nbusybox sleep 1\nkill -SEGV $$\n"
     files = {"server": {"/usr/lib/sundial/echo-server": server}}

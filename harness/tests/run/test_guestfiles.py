@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from sundial.machines.waiting import ManualClock
-from sundial.run.guestfiles import BYTES_PER_S, CONSOLE_BYTES, SAMPLES_BYTES, WORDS_MOST, Allowance, GuestFiles
+from sundial.run.guestfiles import (
+    BYTES_PER_S,
+    CONSOLE_BYTES,
+    SAMPLES_BYTES,
+    WORDS_MOST,
+    Allowance,
+    GuestFiles,
+    look_at_all,
+)
 from sundial.run.supervisor import GuestFailed, MachinePanicked
 
 
@@ -43,7 +51,29 @@ def test_a_client_that_finds_no_port_has_failed_in_these_words(tmp_path: Path) -
     with samples.open("a") as stream:
         stream.write(line % ("false", ',"error":"RPC: Timed out"'))
     expected = "echo-client failed: asked 7 times for the server's port: RPC: Timed out"
-    assert files.look() == [GuestFailed("client", expected)]
+    assert files.look() == [GuestFailed("client", expected, gave_up=True)]
+
+
+def test_a_server_that_failed_is_named_before_the_client_that_gave_up_for_it(tmp_path: Path) -> None:
+    """Also where the server's file was read before it failed, as a slow host reads it."""
+    files = [GuestFiles(name, tmp_path / name) for name in ("server", "client")]
+    for file in files:
+        file.console.parent.mkdir()
+    (tmp_path / "client" / "samples.jsonl").write_text('{"type":"binding","app":"echo-client","ok":false}\n')
+    first = files[0].look
+
+    def read_too_early() -> list[MachinePanicked | GuestFailed]:
+        found = first()
+        (tmp_path / "server" / "samples.jsonl").write_text(
+            '{"type":"error","app":"echo-server","message":"signal 11"}\n'
+        )
+        return found
+
+    files[0].look = read_too_early  # type: ignore[method-assign]
+    assert [(bad.machine, bad.gave_up) for bad in look_at_all(files) if isinstance(bad, GuestFailed)] == [
+        ("server", False),
+        ("client", True),
+    ]
 
 
 def test_a_panic_in_the_console_is_told(tmp_path: Path) -> None:
