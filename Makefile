@@ -132,8 +132,7 @@ check-fabric: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 check-fabric: export CLIPPY_ARGS := -Dwarnings
 check-fabric: export CARGO_INCREMENTAL := 0
 check-fabric: ## The fabric: clippy and its tests (CRATES="-p sundial-core": of some crates)
-	+@harness/fabric/cargo.sh tests test --quiet $(FABRIC) --locked $(CRATES) --no-run
-	+@$(CARGO) test $(FABRIC) --locked $(CRATES)
+	+@harness/fabric/cargo.sh test --quiet $(FABRIC) --locked $(CRATES)
 
 check-clock: ## The plugin's parts without QEMU, and what confines QEMU
 	@$(MAKE) --no-print-directory -s -C harness/clock test

@@ -106,7 +106,7 @@ part_python() {
 part_programs() {
     make --no-print-directory -s -C harness/clock >&2
     make --no-print-directory -s -C harness/confine >&2
-    harness/fabric/cargo.sh release build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not build harness/fabric"
+    harness/fabric/cargo.sh build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not build harness/fabric"
     # cargo-deny works offline on every crate of the lock file, those for other systems too; building fetches only its own.
     [ "${WITH_TESTS:-}" != 1 ] || cargo fetch --quiet --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not fetch the crates of harness/fabric"
 }

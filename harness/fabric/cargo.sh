@@ -1,32 +1,34 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs `cargo ARGUMENT...`, which compiles the fabric; $1 names what is built. Where clones share CARGO_BUILD_BUILD_DIR, cargo
-# would build the fabric's own crates in each: it compares times of files, and those of a clone are new. Here the sources get
-# an old time if they are as they were when the same command last succeeded.
+# Runs `cargo build` or `cargo test` (then OPTION...) on the fabric. Where clones share CARGO_BUILD_BUILD_DIR, cargo would
+# build the fabric's own crates in each: it compares times of files, and those of a clone are new. Here the sources get an
+# old time if they are as they were when the same command last compiled them.
 set -eu
-name=$1
-shift
+command=$1
+fabric=$(dirname "$0")
 [ -n "${CARGO_BUILD_BUILD_DIR:-}" ] || exec cargo "$@"
-harness=$(dirname "$0")/..
 
 sources() {
-    find "$harness/fabric" "$harness/clock" \( -name target -o -name build \) -prune -o -type f "$@" -print0 | sort -z
+    find "$fabric" -name target -prune -o -type f "$@" -print0 | sort -z
 }
 
-# Each command as it was, the sources and all that cargo is told otherwise.
+# The command, the options in the environment and the sources.
 digest() {
     {
         cargo --version
-        env | grep -E '^(CARGO_PROFILE|CARGO_INCREMENTAL|RUST|CLIPPY)' | sort
+        env | grep -E '^(CARGO_PROFILE|CARGO_INCREMENTAL|RUST|CLIPPY|SYNC)' | sort
         printf '%s\n' "$@"
         sources | xargs -0 sha256sum
     } | sha256sum
 }
 
+# What the plugin has, too, keeps its times: make compares them (io/build.rs).
+SYNC_SHA256=$(cat "$fabric"/../clock/sync.[ch] | sha256sum)
+export SYNC_SHA256
 mkdir -p "$CARGO_BUILD_BUILD_DIR"
 exec 9>"$CARGO_BUILD_BUILD_DIR/sources.lock"
 flock 9
-inputs=$CARGO_BUILD_BUILD_DIR/$name.inputs
+inputs=$CARGO_BUILD_BUILD_DIR/$command.inputs
 now=$(digest "$@")
 if [ "$(cat "$inputs" 2>/dev/null)" = "$now" ]; then
     sources | xargs -0 touch -d @1
@@ -35,5 +37,10 @@ else
     # Those that are of another command's last success.
     sources -not -newermt @1 | xargs -0r touch
 fi
-cargo "$@" 9>&-
+if [ "$command" = test ]; then
+    cargo "$@" --no-run 9>&-
+else
+    cargo "$@" 9>&-
+fi
 printf '%s\n' "$now" >"$inputs"
+[ "$command" != test ] || exec cargo "$@" 9>&-
