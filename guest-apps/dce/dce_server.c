@@ -86,15 +86,6 @@ static void read_settings(int argc, char **argv)
     options_close(options);
 }
 
-/* What a fack has acknowledged, a client does not keep: half a request that were forgotten before
- * its client gives up could never become whole. */
-static uint64_t half_ns(void)
-{
-    uint64_t least = HALF_S * DCE_SECOND_NS;
-
-    return parameters.give_up_ns > least ? parameters.give_up_ns : least;
-}
-
 static const struct dce_uuid *interface_uuid(void)
 {
     return interface == SIZES ? &dce_sundial_interface : &dce_twelve_interface;
@@ -115,7 +106,7 @@ static void open_service(struct service *service, bool is_mapper)
         .request_bytes = is_mapper ? DCE_EPM_BODY : parameters.largest,
         .response_bytes = is_mapper ? DCE_EPM_BODY : parameters.largest,
         .give_up_ns = parameters.give_up_ns,
-        .half_ns = half_ns(),
+        .half_ns = HALF_S * DCE_SECOND_NS,
         .idle_ns = IDLE_S * DCE_SECOND_NS,
     };
     size_t each = dce_server_memory(&settings), places = runtime_memory() / each;

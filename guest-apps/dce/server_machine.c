@@ -142,10 +142,20 @@ static void send_fack(struct dce_server *server, struct dce_activity *activity,
 
 /* ---- deadlines ---- */
 
+/* What a fack has acknowledged, a client does not keep: half a request that was forgotten before its
+ * client gives up could never become whole. */
+static uint64_t half_until(const struct dce_server_settings *settings,
+                           const struct dce_activity *activity)
+{
+    uint64_t least = settings->half_ns, patience = settings->give_up_ns;
+
+    return dce_later(activity->used_ns, patience > least ? patience : least);
+}
+
 static uint64_t deadline_of(const struct dce_server *server, const struct dce_activity *activity)
 {
     const struct dce_server_settings *settings = &server->settings;
-    uint64_t half = dce_later(activity->used_ns, settings->half_ns);
+    uint64_t half = half_until(settings, activity);
 
     switch (activity->state) {
     case DCE_SERVER_WAY:
@@ -650,7 +660,7 @@ static void expire(struct dce_server *server, struct dce_activity *activity, uin
         if (now >= dce_later(activity->way_ns, settings->give_up_ns)) {
             reject(server, &activity->peer, &activity->header, DCE_WHO_ARE_YOU);
             activity->state = DCE_SERVER_FREE;
-        } else if (now >= dce_later(activity->used_ns, settings->half_ns)) {
+        } else if (now >= half_until(settings, activity)) {
             activity->state = DCE_SERVER_FREE;
         } else {
             ask_who(server, activity, now);

@@ -37,7 +37,7 @@ struct dce_server_settings {
     size_t request_bytes; /* of the largest arguments */
     size_t response_bytes;
     uint64_t give_up_ns; /* who_are_you unanswered, a response unacknowledged */
-    uint64_t half_ns;    /* half a request without another packet */
+    uint64_t half_ns;    /* half a request without another packet, at least */
     uint64_t idle_ns;    /* an activity without a call */
 };
 

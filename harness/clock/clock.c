@@ -165,12 +165,11 @@ static bool is_backplane(unsigned nic)
     return options.backplane && nic == options.nics - 1;
 }
 
-// What is due by `gate_ns`, the time this gate was armed for. Not by the clock, which may be some
-// ns past it: QEMU runs the timers of one instruction in the order of their times, and a delivery
-// must keep its place among the guest's own timers whatever other gates there were.
-static void deliver_due(uint64_t gate_ns, uint64_t now)
+static void deliver_due(const struct gate_view *view)
 {
-    for (struct letter *letter; (letter = inbox_take(&inbox, gate_ns)); free(letter)) {
+    uint64_t now = view->now, by = gate_delivers_by(view);
+
+    for (struct letter *letter; (letter = inbox_take(&inbox, by)); free(letter)) {
         NetClientState *client = adapters[letter->nic].client;
         if (letter->due_ns + options.instruction_ns <= now)
             broken("a frame came after it was due");
@@ -255,9 +254,7 @@ static struct sync_slot *free_slot(uint64_t now)
     }
 }
 
-// The next gate is to be just after `now`. One that is due by now stays, for it runs in this
-// instant, after the timer that is running, and what is delivered there must not become late: it
-// arms the next one.
+// The next gate is to be just after `now`.
 static void gate_after(uint64_t now)
 {
     handed_in_at_ns = now;
@@ -267,7 +264,7 @@ static void gate_after(uint64_t now)
     look_ns = soon < look_ns ? soon : look_ns;
     if (in_store && looks_by_itself())
         blocks_shorten(instructions_to_look(clock_at(now)));
-    if (armed_ns > clock_at(now) && !looks_by_itself())
+    if (gate_is_moved(armed_ns, clock_at(now), looks_by_itself()))
         arm(clock_at(now + 1), clock_at(now));
 }
 
@@ -499,7 +496,7 @@ static void keep_time(int64_t clock)
         return;
     }
     uint64_t handed_in = count.sent + count.stops;
-    deliver_due(view.armed, view.now);
+    deliver_due(&view);
     // A queue that had been stopped went on, or the guest sent in this instant: see gate_after().
     bool sent = count.sent + count.stops != handed_in || handed_in_at_ns == view.now;
     view.due = inbox_first(&inbox);

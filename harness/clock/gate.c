@@ -6,6 +6,16 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+uint64_t gate_delivers_by(const struct gate_view *view)
+{
+    return view->armed;
+}
+
+bool gate_is_moved(int64_t armed, int64_t now, bool looks)
+{
+    return armed > now && !looks;
+}
+
 uint64_t gate_event(const struct gate_view *view)
 {
     uint64_t event = view->own;

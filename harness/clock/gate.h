@@ -31,6 +31,15 @@ struct gate_others {
     uint64_t grid; // others run: say how far I am at least this often
 };
 
+// What is due by this time is delivered. Not by the clock, which may be some ns past it: QEMU runs
+// the timers of one instruction in the order of their times, and a delivery must keep its place
+// among the guest's own timers whatever other gates there were.
+uint64_t gate_delivers_by(const struct gate_view *view);
+// Whether a frame that the guest hands in at `now` moves the gate armed for `armed` to just after
+// `now`. One that is due by now stays, for it runs in this instant, after the timer that is running,
+// and what is delivered there must not become late: it arms the next one. `looks`: the CPU looks at
+// the others by itself, without a gate.
+bool gate_is_moved(int64_t armed, int64_t now, bool looks);
 // The time that the machine promises: nothing leaves it before, unless something reaches it.
 uint64_t gate_event(const struct gate_view *view);
 // Whether the machine may go on to its event, or has to wait for the others.

@@ -32,8 +32,16 @@ IMAGE_TESTS = {
 }
 LOAD = re.compile(r"\bload\(\"(segments|workloads|papers)\", \"(\w+)\"")
 """How a stage asks for the modules of all kinds."""
-CRATES = ("wire", "core", "segments", "io", "cli")
-"""Crates of the fabric, each before those that use it."""
+CRATES = {
+    "wire": "sundial-wire",
+    "core": "sundial-core",
+    "segments": "sundial-segments",
+    "io": "sundial-io",
+    "cli": "sundial-fabric",
+}
+"""The fabric's folders and their crates, each before those that use it."""
+SHARED_WITH_SSS_CORE = frozenset({"common", "dce", "echo", "job", "shrimp"})
+"""Folders of guest-apps/ that SSS-CORE and its tests compile, too."""
 
 
 class Step(NamedTuple):
@@ -104,6 +112,8 @@ def _choose(path: str, chosen: Selection, checkout: Path) -> None:
             chosen.scenarios.update(_using(images={"ssscore"}))
         case ["guest-apps", name, *_]:
             _make("guest-apps", "check", chosen)
+            if name in SHARED_WITH_SSS_CORE:
+                _make("guest-apps/sss-core", "check", chosen)
             chosen.scenarios.update(_using(kinds={{"echo": "sunrpc", "shrimp": "shrimprpc"}.get(name, name)}))
             if name in ("runner", "common", "job", "python"):
                 chosen.folders.update((IMAGE_TESTS["linux"], IMAGE_TESTS["linux-python"]))
@@ -121,18 +131,19 @@ def _choose(path: str, chosen: Selection, checkout: Path) -> None:
 
 def _fabric(rest: Sequence[str], chosen: Selection) -> None:
     """The crate's own tests, then those of the crates that use it, then runs over its wires."""
-    first = CRATES.index(rest[0]) if rest and rest[0] in CRATES else 0
-    for crate in CRATES[first:]:
-        _crate(crate, chosen)
+    folders = list(CRATES)
+    first = folders.index(rest[0]) if rest and rest[0] in CRATES else 0
+    for folder in folders[first:]:
+        _crate(folder, chosen)
     kind = rest[2] if len(rest) > 3 and rest[:2] == ["segments", "src"] else None
     chosen.scenarios.update(_using(kinds={kind}) if kind else _using(images={"linux", "ssscore"}))
     if kind:
         chosen.topologies.update(_topologies(kind))
 
 
-def _crate(crate: str, chosen: Selection) -> None:
-    argv = ("make", "--no-print-directory", "check-fabric", f"CRATES=-p sundial-{crate}")
-    chosen.steps[f"fabric/{crate}"] = Step(f"fabric/{crate}", argv)
+def _crate(folder: str, chosen: Selection) -> None:
+    argv = ("make", "--no-print-directory", "check-fabric", f"CRATES=-p {CRATES[folder]}")
+    chosen.steps[f"fabric/{folder}"] = Step(f"fabric/{folder}", argv)
 
 
 def _module(rest: Sequence[str], chosen: Selection, checkout: Path) -> None:

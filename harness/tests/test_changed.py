@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
-from tests.changed import Step, steps
+from tests.changed import CHECKOUT, CRATES, Step, steps
 
 
 def words(step: Step) -> str:
@@ -27,6 +29,7 @@ def selected(*paths: str) -> dict[str, str]:
         ("harness/tests/verify/bed.py", "python", "tests/verify/test_tcp.py"),
         ("harness/fabric/core/src/lib.rs", "fabric/segments", "sundial-segments"),
         ("harness/fabric/segments/src/hub/mod.rs", "test_smoke_vm", "[quickstart]"),
+        ("harness/fabric/wire/src/lib.rs", "fabric/cli", "sundial-fabric"),
         ("harness/clock/gate.c", "harness/clock", "harness/clock test"),
         ("harness/clock/sync.c", "fabric/io", "sundial-io"),
         ("harness/sundial/model/limits.py", "python", "tests/model/test_bad_scenarios.py"),
@@ -37,6 +40,7 @@ def selected(*paths: str) -> dict[str, str]:
         ("topologies/sss-office.yaml", "test_smoke_topologies_vm", "[sss-office]"),
         ("guest-apps/raw/header.c", "test_smoke_vm", "[raw-sweep]"),
         ("guest-apps/echo/server.c", "test_smoke_vm", "[quickstart]"),
+        ("guest-apps/job/job.c", "guest-apps/sss-core", "guest-apps/sss-core check"),
         ("guest-apps/sss-core/kernel/task.c", "guest-apps/sss-core/tests", "guest-apps/sss-core/tests"),
         ("guest-apps/runner/main.c", "images/linux/tests", "images/linux/tests"),
         ("images/ssscore/core.py", "images/ssscore/tests", "images/ssscore/tests"),
@@ -45,6 +49,12 @@ def selected(*paths: str) -> dict[str, str]:
 )
 def test_change_selects_its_tests(path: str, suite: str, text: str) -> None:
     assert text in selected(path)[suite]
+
+
+def test_each_crate_has_its_name() -> None:
+    manifests = (CHECKOUT / "harness" / "fabric").glob("*/Cargo.toml")
+    names = {path.parent.name: tomllib.loads(path.read_text())["package"]["name"] for path in manifests}
+    assert names == CRATES
 
 
 def test_kind_leaves_the_tests_of_other_kinds_alone() -> None:

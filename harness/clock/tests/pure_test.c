@@ -268,6 +268,16 @@ static void test_what_a_gate_promises(void)
     CHECK(gate_may_pass(&view, 3000, 0));
 }
 
+static void test_what_a_gate_delivers(void)
+{
+    // The clock is a few ns past the gate: what is due between has a gate to come.
+    struct gate_view view = {.now = 1007, .armed = 1000};
+    CHECK(gate_delivers_by(&view) == 1000);
+    CHECK(gate_is_moved(1008, 1007, false)); // a frame handed in: look just after
+    CHECK(!gate_is_moved(1008, 1007, true)); // the CPU looks by itself
+    CHECK(!gate_is_moved(1007, 1007, false) && !gate_is_moved(1000, 1007, false)); // due by now
+}
+
 static void test_what_a_gate_sees_of_the_others(void)
 {
     struct sync y = three();
@@ -550,6 +560,7 @@ int main(void)
     RUN(test_done_queue_counts_strictly_before);
     RUN(test_horizons);
     RUN(test_what_a_gate_promises);
+    RUN(test_what_a_gate_delivers);
     RUN(test_what_a_gate_sees_of_the_others);
     RUN(test_when_to_look_again);
     RUN(test_release);
