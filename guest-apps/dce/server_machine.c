@@ -142,8 +142,8 @@ static void send_fack(struct dce_server *server, struct dce_activity *activity,
 
 /* ---- deadlines ---- */
 
-/* What a fack has acknowledged, a client does not keep: half a request that was forgotten before its
- * client gives up could never become whole. */
+/* What a fack has acknowledged, a client does not keep: half a request that was forgotten before
+ * its client gives up could never become whole. */
 static uint64_t half_until(const struct dce_server_settings *settings,
                            const struct dce_activity *activity)
 {

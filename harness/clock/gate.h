@@ -36,9 +36,9 @@ struct gate_others {
 // among the guest's own timers whatever other gates there were.
 uint64_t gate_delivers_by(const struct gate_view *view);
 // Whether a frame that the guest hands in at `now` moves the gate armed for `armed` to just after
-// `now`. One that is due by now stays, for it runs in this instant, after the timer that is running,
-// and what is delivered there must not become late: it arms the next one. `looks`: the CPU looks at
-// the others by itself, without a gate.
+// `now`. One that is due by now stays, for it runs in this instant, after the timer that is
+// running, and what is delivered there must not become late: it arms the next one. `looks`: the CPU
+// looks at the others by itself, without a gate.
 bool gate_is_moved(int64_t armed, int64_t now, bool looks);
 // The time that the machine promises: nothing leaves it before, unless something reaches it.
 uint64_t gate_event(const struct gate_view *view);
