@@ -24,7 +24,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.sundial/pycache
 endif
 
 # A folder that checkouts of one host may share, as CI does, for what is made from inputs that are looked up by content:
-# images, snapshots, and what cargo, ccache, mypy and cppcheck keep. The night makes all of it.
+# Python's environment, images, snapshots, and what cargo, ccache, mypy and cppcheck keep. The night makes all of it.
 SUNDIAL_CACHE ?=
 CACHE := $(if $(NIGHT),,$(abspath $(SUNDIAL_CACHE)))
 ifneq ($(CACHE),)

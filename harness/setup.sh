@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing and builds everything; run by `make setup`, which every other target needs.
 # Touches nothing outside the checkout but distribution packages, and asks for no root where they are present. SUNDIAL_CACHE
-# names a folder that checkouts of one host share for images and snapshots, which the digest of their inputs keeps apart;
-# `setup.sh snapshots` copies this checkout's snapshots there.
+# names a folder that checkouts of one host share for Python's environment, images and snapshots, which the digest of their
+# inputs keeps apart; `setup.sh snapshots` copies this checkout's snapshots there.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -79,12 +79,30 @@ once() {
 
 python_environment() {
     say "making the Python environment in .venv"
-    # The system's Python, for libvirt's binding belongs to it.
     rm -rf .venv
-    /usr/bin/python3 -m venv --system-site-packages .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r harness/requirements.lock ||
-        fail "pip could not install harness/requirements.lock"
+    cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/python}
+    if [ -n "$cached" ] && [ "$(cat "$cached/inputs" 2>/dev/null)" = "$python_inputs" ]; then
+        cp -a "$cached/venv" .venv
+        # Scripts begin with the path of the environment that they were installed in.
+        grep -rlIZ "$(cat "$cached/place")" .venv/bin | xargs -0r sed -i "s|$(cat "$cached/place")|$PWD/.venv|g"
+    else
+        # The system's Python, for libvirt's binding belongs to it.
+        /usr/bin/python3 -m venv --system-site-packages .venv
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r harness/requirements.lock ||
+            fail "pip could not install harness/requirements.lock"
+        [ -z "$cached" ] || cache_python
+    fi
     printf '%s\n' "$PWD/harness" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sundial.pth"
+}
+
+cache_python() {
+    mkdir -p "$SUNDIAL_CACHE"
+    new=$(mktemp -d "$SUNDIAL_CACHE/python.XXXXXX")
+    cp -a .venv "$new/venv"
+    printf '%s\n' "$PWD/.venv" >"$new/place"
+    printf '%s\n' "$python_inputs" >"$new/inputs"
+    rm -rf "$cached"
+    mv "$new" "$cached"
 }
 
 # ---- The parts ----
@@ -100,7 +118,8 @@ part_packages() {
 }
 
 part_python() {
-    once python "$(sha256sum harness/requirements.lock | cut -d' ' -f1) $PWD $(/usr/bin/python3 --version)" python_environment
+    python_inputs="$(sha256sum harness/requirements.lock | cut -d' ' -f1) $(/usr/bin/python3 --version)"
+    once python "$python_inputs $PWD" python_environment
 }
 
 part_programs() {
