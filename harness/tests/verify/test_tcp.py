@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sundial.verify import Verification, verify_run
-from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Stream
+from tests.verify.bed import ACK, CLIENT, FIN, RPC_PORT, SERVER, Bed, Stream
 
 
 def connection(directory: Path, size: int, isn: int = 1000, port: int = 800, **more: object) -> Stream:
@@ -111,3 +111,13 @@ def test_data_beyond_every_call_is_a_frame_without_a_call(tmp_path: Path) -> Non
     stream.write(CLIENT, bytes(100), [100])
     fields = [problem["field"] for problem in verify(stream).problems]
     assert fields == ["frame without a call"] * 2
+
+
+def test_an_empty_fin_stands_behind_all_data(tmp_path: Path) -> None:
+    """RFC 9293, section 3.4: SND.NXT is its number, not one of data that were sent before."""
+    stream = connection(tmp_path, 16)
+    stream.call(16, 1, [64], [48])
+    stream.bed.send(CLIENT, [stream.frame(CLIENT, FIN | ACK, 60)])
+    stream.bed.send(SERVER, [stream.frame(SERVER, FIN | ACK, 48)])
+    fields = [problem["field"] for problem in verify_run(stream.bed.write()).problems]
+    assert "tcp.seq" in fields
