@@ -74,6 +74,8 @@ class Dialogue:
     counted: dict[str, int] = field(default_factory=lambda: dict.fromkeys(functions.NAMES, CALLS))
     lose: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     """Segments that are lost, by end and turn."""
+    apart: int | None = None
+    """Call whose request's first frame has a segment to itself."""
     clock: str = "virtual"
     refused: int | None = None
     """The port of an attempt before the server listens."""
@@ -120,7 +122,11 @@ class Dialogue:
                 bed.now += 10
                 continue
             first = opening["client"][1:] if not number else []
-            self._say(stream, CLIENT, octets_of_turn([*first, *self.said["client"][number + 1]]), ("client", number))
+            request = [*first, *self.said["client"][number + 1]]
+            if number == self.apart:
+                self._say(stream, CLIENT, octets_of_turn(request[:1]), ("client", number))
+                request = request[1:]
+            self._say(stream, CLIENT, octets_of_turn(request), ("client", number))
             if number == self.stop:
                 self._end(stream, 2 * number + 1)
             else:

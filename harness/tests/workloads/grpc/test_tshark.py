@@ -57,6 +57,14 @@ def test_both_read_the_same(tmp_path: Path, version: str) -> None:
     assert [(packet[7], packet[8]) for packet in persons] == [(["Nine char"], ["70.5"])] * 10
 
 
+def test_a_request_of_several_segments_begins_with_the_first(tmp_path: Path) -> None:
+    said = Dialogue("1.51.1", apart=5)
+    packets = _read(said.write(tmp_path) / "wire" / "lan.pcapng", "grpc_call", LINKS, "-2")
+    headers, data, reply = (packet for packet in packets if packet[2] == ["11"])
+    assert (headers[4], data[4], reply[5]) == (reply[0], reply[0], headers[0])
+    assert round(float(reply[6][0]) * 1e9) == round((float(reply[1][0]) - float(headers[1][0])) * 1e9)
+
+
 def test_replies_are_linked_to_their_calls(tmp_path: Path) -> None:
     said = Dialogue("1.51.1")
     packets = _read(said.write(tmp_path) / "wire" / "lan.pcapng", "grpc_call", LINKS, "-2")
