@@ -188,7 +188,7 @@ static void deliver_due(const struct gate_view *view)
         count.delivered++;
     }
     for (unsigned n = 0; n < options.nics; n++) {
-        if (!adapters[n].stopped || adapters_hold(n, gate_ns) >= adapters[n].capacity)
+        if (!adapters[n].stopped || adapters_hold(n, by) >= adapters[n].capacity)
             continue;
         adapters[n].stopped = false;
         qemu.flush_queued_packets(adapters[n].client); // may stop it again
