@@ -109,6 +109,7 @@ def _choose(path: str, chosen: Selection, checkout: Path) -> None:
         case ["guest-apps", "sss-core", *_]:
             _make("guest-apps/sss-core", "check", chosen)
             chosen.folders.update(("guest-apps/sss-core/tests", IMAGE_TESTS["ssscore"]))
+            chosen.files.update(_booting("ssscore|sss-core|backplane", checkout))
             chosen.scenarios.update(_using(images={"ssscore"}))
         case ["guest-apps", name, *_]:
             _make("guest-apps", "check", chosen)
@@ -246,6 +247,11 @@ def _in_folder(folder: str) -> Iterator[str]:
 def _mentioning(word: str, checkout: Path) -> Iterator[str]:
     """Test files that hold a word, such as the name of a file."""
     return (file for file, text in _tests(checkout).items() if word in text)
+
+
+def _booting(pattern: str, checkout: Path) -> Iterator[str]:
+    """Test files that boot machines and hold a pattern, such as the name of an image."""
+    return (file for file, text in _tests(checkout).items() if file.endswith("_vm.py") and re.search(pattern, text))
 
 
 def _naming(kind: str, checkout: Path) -> Iterator[str]:

@@ -41,6 +41,7 @@ def selected(*paths: str) -> dict[str, str]:
         ("guest-apps/raw/header.c", "test_smoke_vm", "[raw-sweep]"),
         ("guest-apps/echo/server.c", "test_smoke_vm", "[quickstart]"),
         ("guest-apps/job/job.c", "guest-apps/sss-core", "guest-apps/sss-core check"),
+        ("guest-apps/sss-core/kernel/vmmc_device.c", "booted", "tests/run/test_backplane_vm.py"),
         ("guest-apps/sss-core/kernel/task.c", "guest-apps/sss-core/tests", "guest-apps/sss-core/tests"),
         ("guest-apps/runner/main.c", "images/linux/tests", "images/linux/tests"),
         ("images/ssscore/core.py", "images/ssscore/tests", "images/ssscore/tests"),
