@@ -80,7 +80,8 @@ impl Fabric {
 }
 
 fn binary(command: &str, file: &Path) -> Command {
-    let mut binary = Command::new(std::env::var_os("CARGO_BIN_EXE_sundial-fabric").expect("cargo sets it"));
+    let mut binary =
+        Command::new(std::env::var_os("CARGO_BIN_EXE_sundial-fabric").expect("cargo sets it"));
     binary.arg(command).arg(file);
     binary
 }
