@@ -37,12 +37,15 @@ class _Monitor:
 def keep(folder: Path, image: Path) -> Path:
     """Boots the image until it is ready for its job; the file that holds this state."""
     monitor_path, state = folder / "monitor", folder / "state"
-    extra = (*ICOUNT, "-qmp", f"unix:{monitor_path},server=on,wait=off")
+    # Whether it was stopped is not kept: a machine that is restored runs.
+    extra = (*ICOUNT, "-global", "migration.store-global-state=off", "-qmp", f"unix:{monitor_path},server=on,wait=off")
     with Guest(folder / "waiting", image, {"version": 1, "wait": True}, extra) as guest:
         guest.start((folder / "a", folder / "b"))
         capture = folder / "waiting" / "wire.pcap"
         guest.wait_until(lambda: capture.exists() and capture.stat().st_size > CAPTURE_HEADER, "not ready")
         monitor = _Monitor(monitor_path)
+        # QEMU 7.2 can lose a page that a machine changes meanwhile.
+        monitor.ask("stop")
         monitor.ask("migrate", uri=f"exec:cat > {state}")
         while (status := monitor.ask("query-migrate")["status"]) != "completed":
             assert status in ("setup", "active", "device"), status
