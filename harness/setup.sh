@@ -95,14 +95,19 @@ python_environment() {
     printf '%s\n' "$PWD/harness" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sundial.pth"
 }
 
+# Gives a whole new folder in SUNDIAL_CACHE ($1) its name there ($2).
+put() {
+    rm -rf "${SUNDIAL_CACHE:?}/$2"
+    mv "$1" "$SUNDIAL_CACHE/$2"
+}
+
 cache_python() {
     mkdir -p "$SUNDIAL_CACHE"
     new=$(mktemp -d "$SUNDIAL_CACHE/python.XXXXXX")
     cp -a .venv "$new/venv"
     printf '%s\n' "$PWD/.venv" >"$new/place"
     printf '%s\n' "$python_inputs" >"$new/inputs"
-    rm -rf "$cached"
-    mv "$new" "$cached"
+    put "$new" python
 }
 
 # ---- The parts ----
@@ -149,8 +154,7 @@ part_snapshots() {
     new=$(mktemp -d "$SUNDIAL_CACHE/snapshots.XXXXXX")
     chmod 755 "$new"
     cp -a images/out/snapshots/. "$new"
-    rm -rf "$SUNDIAL_CACHE/snapshots"
-    mv "$new" "$SUNDIAL_CACHE/snapshots"
+    put "$new" snapshots
 }
 
 cache_images() {
@@ -160,8 +164,7 @@ cache_images() {
     for folder in images/out/*; do
         [ "$folder" = images/out/snapshots ] || cp -a "$folder" "$new/"
     done
-    rm -rf "$cached"
-    mv "$new" "$cached"
+    put "$new" images
 }
 
 "part_$1"

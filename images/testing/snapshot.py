@@ -44,7 +44,7 @@ def keep(folder: Path, image: Path) -> Path:
         capture = folder / "waiting" / "wire.pcap"
         guest.wait_until(lambda: capture.exists() and capture.stat().st_size > CAPTURE_HEADER, "not ready")
         monitor = _Monitor(monitor_path)
-        # QEMU 7.2 can lose a page that a machine changes meanwhile.
+        # A state that was kept of a running machine had damaged memory once (QEMU 7.2).
         monitor.ask("stop")
         monitor.ask("migrate", uri=f"exec:cat > {state}")
         while (status := monitor.ask("query-migrate")["status"]) != "completed":
