@@ -25,7 +25,7 @@ from sundial.machines.console import last_words, tail
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MachineState, MonitorError
 from sundial.machines.migration import MigrationFailed, load_state
 from sundial.machines.snapshots import Snapshot, SnapshotStore
-from sundial.machines.waiting import in_parallel
+from sundial.machines.waiting import DeadlineMissed, in_parallel, wait_until
 from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin, watch_plugin
 from sundial.plan.domain import DomainSpec, MemoryFile, Plugin, domain_xml
@@ -41,6 +41,8 @@ from sundial.run.traces import Traces
 Queue = SimpleQueue[Event | LifecycleEvent]
 Say = Callable[[str], None]
 STOP_S = 5.0
+GONE_S = 5.0
+"""How long libvirt may take to notice that a QEMU whose monitor it lost has ended."""
 
 
 class Rig:
@@ -158,7 +160,7 @@ class Rig:
                 machine.resume()
             except MonitorError as error:
                 # On a busy host a short run may be over before the monitor answers. Its event says how it ended.
-                if machine.state() is not MachineState.GONE:
+                if not _ends(machine):
                     raise RunFailed(str(error), machine=node.name) from error
 
     def zero_ns(self, machine: str) -> int:
@@ -316,6 +318,14 @@ class Rig:
         log = self._session.runtime.path / "log" / "qemu" / f"{self._session.domain_name(machine)}.log"
         said = [line for line in tail(log, 20) if line.startswith(("sundial-clock:", "qemu-system"))]
         return said[-1] if said else ""
+
+
+def _ends(machine: Machine) -> bool:
+    """Whether the machine has ended, or does while libvirt notices it."""
+    try:
+        return wait_until(lambda: machine.state() is MachineState.GONE, seconds=GONE_S, what=f"end of {machine.name}")
+    except DeadlineMissed:
+        return False
 
 
 def ordered(nodes: Sequence[Node], start_order: Sequence[str]) -> list[Node]:

@@ -4,7 +4,8 @@
     python -m tests.run.digests               # run the first variant of every scenario, write the table (in harness/)
     python -m tests.run.digests SCENARIO...   # only these
 
-An entry holds for one QEMU, one set of images and one seed. A run without an entry is compared with a second run.
+An entry holds for one QEMU, one set of images and one seed. Where only the images differ, a run that writes an entry's
+bytes is the same run. Any other run without an entry is compared with a second run.
 """
 
 from __future__ import annotations
@@ -57,12 +58,20 @@ def load(table: Path = TABLE) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def find(entries: Iterable[Mapping[str, Any]], wanted: Key) -> dict[str, str] | None:
-    """The recorded digests of a run with this key; None where there is no such entry."""
+def find(
+    entries: Iterable[Mapping[str, Any]], wanted: Key, actual: Mapping[str, str]
+) -> tuple[str, Mapping[str, str] | None]:
+    """The kind of entry that there is for a run with this key and these digests, and the digests to expect of it.
+
+    None: the run has to be repeated.
+    """
+    entries = [entry for entry in entries if (entry["qemu"], entry["seed"]) == (wanted.qemu, wanted.seed)]
     for entry in entries:
-        if Key(entry["qemu"], entry["images"], entry["seed"]) == wanted:
-            return dict(entry["files"])
-    return None
+        if entry["images"] == wanted.images:
+            return "recorded", entry["files"]
+    if any(entry["files"] == actual for entry in entries):
+        return "recorded with other images", actual
+    return "run twice", None
 
 
 def put(entries: list[dict[str, Any]], record: Mapping[str, Any], files: Mapping[str, str]) -> list[dict[str, Any]]:

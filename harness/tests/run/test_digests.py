@@ -7,6 +7,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sundial.model.catalog import names
 from tests.run.digests import different, digests, find, key, load, put
 
@@ -21,19 +23,34 @@ def changed(**change: Any) -> dict[str, Any]:
     return {**RECORD, **change}
 
 
-def test_entry_of_the_same_run_is_found() -> None:
-    assert find(put([], RECORD, {"wire/lan.pcapng": "aa"}), key(RECORD)) == {"wire/lan.pcapng": "aa"}
+OTHER_IMAGES = (
+    changed(images={"linux": {"sha256": {"kernel": "11", "initrd": "23"}}}),
+    changed(images={**RECORD["images"], "ssscore": {"sha256": {"kernel": "1", "initrd": "2"}}}),
+)
 
 
-def test_entry_of_another_qemu_image_or_seed_is_not_found() -> None:
-    entries = put([], RECORD, {"wire/lan.pcapng": "aa"})
-    others = (
-        changed(versions={"qemu": "10.0.2"}),
-        changed(images={"linux": {"sha256": {"kernel": "11", "initrd": "23"}}}),
-        changed(images={**RECORD["images"], "ssscore": {"sha256": {"kernel": "1", "initrd": "2"}}}),
-        changed(seed=2),
+@pytest.mark.parametrize("actual", [{"wire/lan.pcapng": "aa"}, {"wire/lan.pcapng": "bb"}])
+def test_entry_of_the_same_run_is_found(actual: dict[str, str]) -> None:
+    assert find(put([], RECORD, {"wire/lan.pcapng": "aa"}), key(RECORD), actual) == (
+        "recorded",
+        {"wire/lan.pcapng": "aa"},
     )
-    assert [find(entries, key(other)) for other in others] == [None] * len(others)
+
+
+@pytest.mark.parametrize("other", OTHER_IMAGES)
+def test_bytes_of_another_image_are_as_good_as_an_entry(other: dict[str, Any]) -> None:
+    entries = put([], RECORD, {"wire/lan.pcapng": "aa"})
+    assert find(entries, key(other), {"wire/lan.pcapng": "aa"}) == (
+        "recorded with other images",
+        {"wire/lan.pcapng": "aa"},
+    )
+    assert find(entries, key(other), {"wire/lan.pcapng": "bb"}) == ("run twice", None)
+
+
+@pytest.mark.parametrize("other", [changed(versions={"qemu": "10.0.2"}), changed(seed=2)])
+def test_entry_of_another_qemu_or_seed_is_not_found(other: dict[str, Any]) -> None:
+    entries = put([], RECORD, {"wire/lan.pcapng": "aa"})
+    assert find(entries, key(other), {"wire/lan.pcapng": "aa"}) == ("run twice", None)
 
 
 def test_new_entry_replaces_that_of_the_same_qemu_only() -> None:

@@ -22,7 +22,7 @@ from sundial.machines.hypervisor import MachineState, MonitorError
 from sundial.model.load import load_experiments
 from sundial.plan.build import plan_run
 from sundial.plan.paths import RunPaths
-from sundial.run import bringup, runner
+from sundial.run import bringup, rig, runner
 from sundial.run.supervisor import JobDone
 from sundial.run.watchdog import Watchdog
 from tests.run.stage import Stage
@@ -277,7 +277,8 @@ def test_a_machine_that_has_ended_when_the_monitor_answers_is_judged_by_its_end(
     def resumed_and_gone(machine: FakeMachine) -> None:
         resume(machine)
         if machine.name == "server":
-            monkeypatch.setattr(machine, "state", lambda: MachineState.GONE)
+            states = iter([MachineState.PAUSED])  # libvirt reads the end of the monitor before it looks for the process
+            monkeypatch.setattr(machine, "state", lambda: next(states, MachineState.GONE))
             if words is not None:
                 machine.end("failed")
             raise MonitorError("connection reset by peer")
@@ -293,6 +294,7 @@ def test_a_machine_that_cannot_be_resumed_is_named(stage: Stage, monkeypatch: py
         raise MonitorError(f"{machine.name} cannot be resumed")
 
     monkeypatch.setattr(FakeMachine, "resume", refuse)
+    monkeypatch.setattr(rig, "GONE_S", 0.1)
     with pytest.raises(RunFailed, match="client: client cannot be resumed"):
         runner.run(stage.request(), stage.words, session=stage.session)
     assert stage.leftovers() == []
