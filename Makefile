@@ -35,6 +35,7 @@ ifneq ($(shell command -v ccache),)
 check-clock check-guest-apps check-sss-core: export CC := ccache gcc
 export CCACHE_DIR := $(CACHE)/ccache
 export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 endif
 else
 unexport SUNDIAL_CACHE
