@@ -334,15 +334,15 @@ def _together(pieces: list[pl.DataFrame]) -> pl.DataFrame:
 
 def lean(table: pl.DataFrame) -> pl.DataFrame:
     """The same table, whose columns of one value, or of nulls, take no memory: polars keeps a literal as one value."""
-    constant = []
-    for name, nulls in table.null_count().row(0, named=True).items():
-        if table.height and nulls == table.height:
-            constant.append(pl.lit(None, table.schema[name]).alias(name))
-        elif table.height and not nulls and table[0, name] == table[-1, name]:
-            value = table[0, name]
-            if table.select((pl.col(name) == pl.lit(value)).all()).item():
-                constant.append(pl.lit(value, table.schema[name]).alias(name))
-    return table.with_columns(constant)
+    if table.is_empty():
+        return table
+    first, last = table.row(0, named=True), table.row(-1, named=True)
+    # In one go, since each select of polars has its price.
+    same = table.select(
+        pl.col(name).eq_missing(pl.col(name).first()).all() for name, value in first.items() if value == last[name]
+    )
+    schema = table.schema
+    return table.with_columns(pl.lit(first[name], schema[name]).alias(name) for name in same.columns if same[name][0])
 
 
 def _shown(text: pl.DataFrame, fields: Sequence[Field]) -> dict[str, pl.Expr]:

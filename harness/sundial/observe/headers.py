@@ -112,9 +112,10 @@ def header_columns(octets: Octets, *, ethernet: bool) -> pl.DataFrame:
     table = pl.DataFrame(
         {name: values for name, (values, _) in columns.items()} | {str(key): mask for key, mask in masks.items()}
     )
+    schema = table.schema
     # What is null where: in one go, since each select of polars has its price.
     return table.select(
-        pl.when(pl.col(str(id(where)))).then(name).cast(HEADER_COLUMNS.get(name, table.schema[name])).alias(name)
+        pl.when(pl.col(str(id(where)))).then(name).cast(HEADER_COLUMNS.get(name, schema[name])).alias(name)
         for name, (_, where) in columns.items()
     )
 

@@ -15,9 +15,12 @@ FINDING: dict[str, pl.DataType] = {
 """`call` is null for frames without one; `rows` are rows of the table of frames."""
 
 
+_NONE = pl.DataFrame(schema=FINDING)
+
+
 def none() -> pl.DataFrame:
     """No findings."""
-    return pl.DataFrame(schema=FINDING)
+    return _NONE.clone()
 
 
 def leg_field(name: str) -> pl.Expr:

@@ -60,9 +60,8 @@ class Counted:
 def told(wire: Wire, pattern: str, *names: str) -> pl.DataFrame:
     """The fates whose comment has a form, with the parts of the comment as columns `names`."""
     groups = pl.col("comment").str.extract_groups(pattern)
-    return wire.fates.filter(pl.col("comment").str.contains(pattern)).with_columns(
-        groups.struct[place].alias(name) for place, name in enumerate(names)
-    )
+    met = wire.fates.lazy().filter(pl.col("comment").str.contains(pattern))
+    return met.with_columns(groups.struct[place].alias(name) for place, name in enumerate(names)).collect()
 
 
 def check_fates(wire: Wire, segment: SegmentBase, patterns: Iterable[str]) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sundial.expect.ip import ETHERNET_FCS, ETHERNET_GAP, ETHERNET_MIN, ETHERNET_PREAMBLE
 from sundial.observe.octets import Octets
-from sundial.verify.findings import FINDING, findings
+from sundial.verify.findings import FINDING, findings, none
 from sundial.verify.frames import INBOUND, OUTBOUND
 
 Numbers = NDArray[np.int64]
@@ -69,8 +69,9 @@ _PASSAGE = {
 
 def passages(frames: pl.DataFrame) -> Passages:
     """Of rows of the table of frames. A frame too short for addresses has the address -1."""
-    ordered = frames.select(*_PASSAGE.values()).sort("time_ns", "row")
-    return Passages(*(ordered[name].cast(pl.Int64).fill_null(-1).to_numpy() for name in _PASSAGE.values()))
+    ordered = frames.lazy().select(*_PASSAGE.values()).sort("time_ns", "row")
+    numbers = ordered.select(pl.col(_PASSAGE.values()).cast(pl.Int64).fill_null(-1)).collect()
+    return Passages(*(numbers[name].to_numpy() for name in _PASSAGE.values()))
 
 
 def joined(parts: Sequence[Passages]) -> Passages:
@@ -187,7 +188,7 @@ def check_arrivals(port: str, expected: Arrivals, seen: Passages, end_ns: int | 
         late = int((expected.time_ns > end_ns).sum())
         expected = expected.take(expected.time_ns <= end_ns)
     if np.array_equal(expected.time_ns, seen.time_ns) and np.array_equal(expected.content, seen.content):
-        return pl.DataFrame(schema=FINDING), late
+        return none(), late
     return _differences(f"arrival at {port}", expected, seen), late
 
 
@@ -196,7 +197,7 @@ def check_sent(port: str, expected: Arrivals, seen: Passages, end_ns: int | None
     if end_ns is not None:
         expected = expected.take(expected.time_ns <= end_ns)
     if np.array_equal(expected.time_ns, seen.time_ns) and np.array_equal(expected.content, seen.content):
-        return pl.DataFrame(schema=FINDING)
+        return none()
     return _differences(f"sent by {port}", expected, seen)
 
 
@@ -308,6 +309,8 @@ def problem(
 ) -> pl.DataFrame:
     """A finding for each place that is `wrong`, up to MOST. `expected` and `seen` are of those places only."""
     places = np.flatnonzero(wrong)[:MOST]
+    if not len(places):
+        return none()
     return pl.DataFrame(
         {
             "call": pl.Series([None] * len(places), dtype=pl.UInt32),

@@ -155,9 +155,12 @@ def mac_text(name: str) -> pl.Expr:
     return pl.concat_str([_two(octet) for octet in octets], separator=":")
 
 
+_OCTETS = pl.Series(range(256), dtype=pl.Int64)
+_DIGITS = pl.Series([format(value, "02x") for value in range(256)])
+
+
 def _two(octet: pl.Expr) -> pl.Expr:
-    digits = [format(value, "02x") for value in range(256)]
-    return octet.replace_strict(list(range(256)), digits, return_dtype=pl.String, default=None)
+    return octet.replace_strict(_OCTETS, _DIGITS, return_dtype=pl.String, default=None)
 
 
 def _hexadecimal(name: str) -> pl.Expr:

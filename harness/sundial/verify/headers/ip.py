@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
+
 import polars as pl
 
 from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP
@@ -279,11 +281,9 @@ def _address_words(name: str) -> pl.Expr:
 
 def _words_of(addresses: pl.Series) -> pl.Series:
     """The sum of the two words of each address: few are ever asked for."""
-    known = addresses.unique()
-    octets = known.str.split_exact(".", 3).struct.unnest().cast(pl.Int64)
-    first, second, third, fourth = octets.get_columns()
-    # Of no addresses polars makes no numbers.
-    return addresses.replace_strict(known, (first + third) * 256 + second + fourth).cast(pl.Int64)
+    known = addresses.drop_nulls().unique().to_list()
+    sums = [sum(divmod(int(IPv4Address(address)), _WRAP)) for address in known]
+    return addresses.replace_strict(known, sums, default=None, return_dtype=pl.Int64)
 
 
 def fold(value: pl.Expr) -> pl.Expr:

@@ -7,7 +7,7 @@ import polars as pl
 
 from sundial.observe.headers import TCP
 from sundial.verify.corruption import Read
-from sundial.verify.findings import findings
+from sundial.verify.findings import findings, none
 from sundial.verify.headers.ip import checksum_wrong, pseudo_header
 from sundial.verify.headers.tcp_events import (
     ACK,
@@ -46,6 +46,8 @@ _LARGEST_MSS = 1460
 
 def check_tcp(frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:
     """`sent` as of `ports.sent_frames`, of `frames`."""
+    if not (frames["protocol"] == TCP).any():
+        return none()
     unreadable = sent.filter(
         pl.col("protocol") == TCP, pl.col("fragment_offset") == 0, pl.col("tcp_header").is_null()
     ).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))

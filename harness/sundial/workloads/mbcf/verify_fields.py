@@ -184,8 +184,8 @@ def _text(column: str) -> pl.Expr:
 
 
 def _wrong(sent: pl.DataFrame, field: str, expected: str, where: pl.Expr, seen: pl.Expr) -> pl.DataFrame:
-    bad = sent.filter(where.fill_null(False)).select("row", seen=seen.fill_null("none")).sort("row")
-    return _findings(field, expected, bad)
+    bad = sent.lazy().filter(where.fill_null(False)).select("row", seen=seen.fill_null("none")).sort("row")
+    return _findings(field, expected, bad.collect())
 
 
 def _findings(field: str, expected: str, bad: pl.DataFrame) -> pl.DataFrame:
