@@ -112,6 +112,22 @@ fn an_output_queue_drops_its_tail() {
 }
 
 #[test]
+fn a_frame_that_starts_at_that_instant_leaves_its_place() {
+    let mut switch = switch(3, |parameters| {
+        parameters.queue_frames = 1;
+        parameters.rate_bps[2] = 10_000_000;
+    });
+    switch.handle_frame(at(0), 2, frame(3, 9, 60));
+    deliveries(&mut switch);
+    // 67.2 us on the line for each: the third is queued when the second starts.
+    for start in [1_000_000, 1_010_000, 1_067_200] {
+        switch.handle_frame(at(start), 0, frame(1, 3, 60));
+    }
+    let first = 1_000_000 + 5_810 + 2_000 + 57_600 + 50;
+    assert_eq!(deliveries(&mut switch), [0, 1, 2].map(|before| (at(first + before * 67_200), 2)));
+}
+
+#[test]
 fn of_frames_received_at_one_instant_the_lower_port_goes_first() {
     for order in [[0, 1], [1, 0]] {
         let mut switch = switch(3, |_| {});
