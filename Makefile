@@ -165,21 +165,22 @@ vm-alone:
 
 # Each suite with its duration, and what of the set-up it waits for: the rest goes on beside it.
 .PHONY: $(ALL:%=suite-%) suite-vm-alone $(PARTS:%=setup-%)
+# What boots machines goes first, for these wait more than they compute, and the longer the more computes beside them.
 $(ALL:%=suite-%) suite-vm-alone: suite-%:
-	+@$(SUITE) run $* -- $(MAKE) --no-print-directory $*
-suite-check-fabric suite-check-clock: setup-packages
-suite-check-types suite-check-style suite-check-guest-apps suite-check-sss-core: setup-python
-suite-check-images: setup-images
-suite-check-python $(VM_TESTS:%=suite-%): setup-images setup-programs
+	+@$(if $(filter check-%,$*),nice -n 10) $(SUITE) run $* -- $(MAKE) --no-print-directory $*
+suite-check-clock: setup-packages
+suite-check-types suite-check-style: setup-python
+# What takes long and needs little waits, too: begun first, it would keep those that end last from beginning.
+$(patsubst %,suite-%,check-fabric check-guest-apps check-sss-core check-images check-python $(VM_TESTS)): setup-images setup-programs
 setup-python setup-programs: setup-packages
 setup-images: setup-python
 $(PARTS:%=setup-%): setup-%:
 	+@WITH_TESTS=1 $(SUITE) run setup-$* -- harness/setup.sh $*
 
-# Runs suites and prints their durations, whatever becomes of them. One more than there are processors, for machines wait.
+# Runs suites and prints their durations, whatever becomes of them. Two more than there are processors, for machines wait.
 define run_suites
 @$(SUITE) clean
-@status=0; $(MAKE) --no-print-directory -j$$(($(JOBS) + 1)) --output-sync=target $(ALL:%=suite-%) || status=$$?; \
+@status=0; $(MAKE) --no-print-directory -j$$(($(JOBS) + 2)) --output-sync=target $(ALL:%=suite-%) || status=$$?; \
 $(if $(NIGHT),[ $$status != 0 ] || $(MAKE) --no-print-directory suite-vm-alone || status=$$?;) \
 $(SUITE) report; $(if $(CACHE),[ $$status != 0 ] || harness/setup.sh snapshots || status=$$?;) exit $$status
 endef

@@ -301,7 +301,7 @@ static void an_archive_gives_its_memory_back(void)
     EXPECT(rmdir(folder) == 0);
 }
 
-static void a_signal_is_told_from_an_exit_status(void)
+static void a_signal_is_no_exit_status(void)
 {
     EXPECT(process_run_shell("exit 3") == 3);
     EXPECT(process_run_shell("kill -9 $$") == 128 + 9);
@@ -323,7 +323,7 @@ int main(void)
         {"archives_are_unpacked", archives_are_unpacked},
         {"what_is_there_already_stays", what_is_there_already_stays},
         {"an_archive_gives_its_memory_back", an_archive_gives_its_memory_back},
-        {"a_signal_is_told_from_an_exit_status", a_signal_is_told_from_an_exit_status},
+        {"a_signal_is_no_exit_status", a_signal_is_told_from_an_exit_status},
     };
 
     return run_tests(tests, sizeof(tests) / sizeof(*tests));

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ import pytest
 
 from sundial.cli import rooms
 from sundial.cli.main import COMMANDS, sundial
+from sundial.machines.waiting import wait_until
 from sundial.model.catalog import ROOT
 
 MODEL = {"pydantic", "ruamel.yaml"}
@@ -83,8 +83,7 @@ def test_no_import_is_in_progress_when_the_machines_have_ended(tmp_path: Path, m
     monkeypatch.setattr(rooms, "VERIFY", "a_slow_verifier")
     monkeypatch.setattr(rooms, "REPORT", "a_late_reporter")
     with rooms.warm_evaluation(report=True):
-        while not hasattr(sys.modules.get("a_slow_verifier"), "begun"):
-            time.sleep(0.01)
+        wait_until(lambda: hasattr(sys.modules.get("a_slow_verifier"), "begun"), seconds=60, what="the import")
     assert sys.modules.pop("a_slow_verifier").ended
     assert "a_late_reporter" not in sys.modules
 

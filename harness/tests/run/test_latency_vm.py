@@ -14,7 +14,8 @@ import pytest
 
 from sundial.observe import open_run, read_frames
 from sundial.verify import verify_run
-from tests.run.live import LiveRun, require_guests
+from tests.run import served
+from tests.run.live import require_guests
 from tests.verify.seal import seal
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
@@ -42,8 +43,7 @@ def passed(folder: Path, name: str, latency: str) -> Path:
     """The directory of a run that verified."""
     scenario = folder / "calls.yaml"
     scenario.write_text(SCENARIO)
-    status, output = LiveRun(scenario, folder / name, "--set", f"defaults.adapter.latency={latency}").end()
-    assert status == 0, output
+    output = served.passed(scenario, folder / name, "--set", f"defaults.adapter.latency={latency}")
     assert "0 mismatches" in output
     return folder / name
 

@@ -14,7 +14,8 @@ import pytest
 
 from sundial.observe.pcapng import ENHANCED, interface_statistics
 from sundial.verify import verify_run
-from tests.run.live import LiveRun, require_guests
+from tests.run.live import require_guests
+from tests.run.served import passed
 from tests.verify.seal import seal
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -49,9 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def once(folder: Path) -> tuple[Path, str]:
     scenario = folder / "calls.yaml"
     scenario.write_text(SCENARIO)
-    status, output = LiveRun(scenario, folder / "run").end()
-    assert status == 0, output
-    return folder / "run", output
+    return folder / "run", passed(scenario, folder / "run")
 
 
 def test_every_call_is_proven_by_what_the_guest_captured(made: tuple[Path, str]) -> None:

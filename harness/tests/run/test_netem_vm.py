@@ -10,7 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.run.live import LiveRun, require_guests
+from tests.run import served
+from tests.run.live import require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600), pytest.mark.spread]
 
@@ -69,8 +70,7 @@ def run(folder: Path, name: str, wires: str, *options: str) -> Path:
     (folder / "datagrams.yaml").write_text(SCENARIO)
     out = folder / name
     options = ("--topology", str(folder / f"{name}.yaml"), *options)
-    status, said = LiveRun(folder / "datagrams.yaml", out, *options).end()
-    assert status == 0, said
+    served.passed(folder / "datagrams.yaml", out, *options)
     return out
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.run.live import LiveRun, night, require_guests
+from tests.run.served import passed
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900), pytest.mark.spread]
 
@@ -27,8 +28,7 @@ def guests() -> None:
 def test_two_runs_are_equal_to_the_byte(tmp_path: Path, scenario: str, segment: str) -> None:
     evidence = []
     for name in ("a", "b"):
-        status, output = LiveRun(Path(scenario), tmp_path / name, "--seed", "9").end()
-        assert status == 0, output
+        passed(Path(scenario), tmp_path / name, "--seed", "9")
         files = (f"wire/{segment}.pcapng", "nodes/client/samples.jsonl", "nodes/server/samples.jsonl")
         evidence.append([(tmp_path / name / file).read_bytes() for file in files])
     assert evidence[0] == evidence[1]
@@ -40,8 +40,7 @@ def test_nothing_is_lost_or_doubled_on_a_bad_line(tmp_path: Path, semantics: str
     options = [f"semantics={semantics}", f"transports={transport}"]
     options += [f"{line}.{what}=20 %" for what in ("loss", "duplicate", "reorder")]
     sets = [word for option in options for word in ("--set", option)]
-    status, output = LiveRun(Path("sss-faults"), tmp_path / "run", *sets).end()
-    assert status == 0, output
+    passed(Path("sss-faults"), tmp_path / "run", *sets)
     told = (tmp_path / "run" / "nodes" / "server" / "samples.jsonl").read_text().splitlines()
     counters = [json.loads(text) for text in told if text.startswith('{"type":"counters"')]
     assert counters[-1]["executed"] == 100
@@ -52,8 +51,7 @@ def test_a_server_that_is_killed_is_seen_by_its_client_and_fails_no_run(tmp_path
     options = ["transports=mbcf3", "semantics=exactly_once", "expect.failures=allowed", "total_timeout=1 s"]
     options += ["die={when: during, call: 10}", "retry_timeout=500 ms"]
     sets = [word for option in options for word in ("--set", option)]
-    status, output = LiveRun(Path("sss-faults"), tmp_path / "run", *sets).end()
-    assert status == 0, output
+    passed(Path("sss-faults"), tmp_path / "run", *sets)
     rows = [
         json.loads(text)
         for text in (tmp_path / "run" / "nodes" / "client" / "samples.jsonl").read_text().splitlines()
@@ -67,8 +65,7 @@ def test_a_server_that_is_started_anew_goes_on(tmp_path: Path) -> None:
     options = ["transports=mbcf3", "semantics=at_least_once", "calls=12", "die={when: during, call: 5, restart: true}"]
     options += [f"segments.lan.impairments.both.{what}=0 %" for what in ("loss", "duplicate", "reorder")]
     sets = [word for option in options for word in ("--set", option)]
-    status, output = LiveRun(Path("sss-faults"), tmp_path / "run", *sets).end()
-    assert status == 0, output
+    passed(Path("sss-faults"), tmp_path / "run", *sets)
     told = (tmp_path / "run" / "nodes" / "server" / "samples.jsonl").read_text().splitlines()
     counters = [json.loads(text) for text in told if text.startswith('{"type":"counters"')]
     lives = {line["task"]: line["executed"] for line in counters}
@@ -93,8 +90,7 @@ def test_many_nodes_call_one_server(tmp_path: Path, number: int) -> None:
     scenario = {"description": "All call one", "topology": "many.yaml", "workloads": [workload]}
     (tmp_path / "many.yaml").write_text(json.dumps(topology))
     (tmp_path / "all.yaml").write_text(json.dumps(scenario))
-    status, output = LiveRun(tmp_path / "all.yaml", tmp_path / "run").end()
-    assert status == 0, output
+    output = passed(tmp_path / "all.yaml", tmp_path / "run")
     # Three and one to warm up, over each transport.
     assert f"verdict  pass: {(number - 1) * 2 * 4} calls, 0 mismatches" in output
 
@@ -131,8 +127,7 @@ def test_a_node_has_two_adapters(tmp_path: Path) -> None:
     topology, scenario = tmp_path / "adapters.yaml", tmp_path / "both.yaml"
     topology.write_text(TWO_ADAPTERS)
     scenario.write_text(BOTH_WAYS)
-    status, output = LiveRun(scenario, tmp_path / "run", "--topology", str(topology)).end()
-    assert status == 0, output
+    passed(scenario, tmp_path / "run", "--topology", str(topology))
 
 
 @pytest.mark.night

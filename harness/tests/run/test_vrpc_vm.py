@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.run.live import LiveRun, night, require_guests
+from tests.run.live import night, require_guests
+from tests.run.served import passed
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900), pytest.mark.spread]
 NS_OF_INSTRUCTION = 16
@@ -27,8 +28,7 @@ def guests() -> None:
 def run(directory: Path, *options: str) -> pl.DataFrame:
     """A run that has to be verified -> its samples."""
     sets = [word for option in options for word in ("--set", option)]
-    status, output = LiveRun(Path("vrpc-sweep"), directory, *sets).end()
-    assert status == 0, output
+    passed(Path("vrpc-sweep"), directory, *sets)
     return pl.read_parquet(directory / "samples.parquet").filter(~pl.col("warmup"))
 
 

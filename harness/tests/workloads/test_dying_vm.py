@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import LiveRun, night, require_guests
+from tests.run.live import night, require_guests
+from tests.run.served import passed
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600), pytest.mark.spread]
 
@@ -39,8 +40,7 @@ def test_later_calls_fail_at_once(tmp_path: Path, app: str, error: str, topology
     require_guests("linux-python")
     scenario = tmp_path / "calls.yaml"
     scenario.write_text(SCENARIO.format(app=app, topology=topology, call=CALL, more=more))
-    status, output = LiveRun(scenario, tmp_path / "run", "--set", "defaults.image=linux-python").end()
-    assert status == 0, output
+    passed(scenario, tmp_path / "run", "--set", "defaults.image=linux-python")
     nodes = tmp_path / "run" / "nodes"
     records = [
         json.loads(line) for path in sorted(nodes.glob("*/samples.jsonl")) for line in path.read_text().splitlines()

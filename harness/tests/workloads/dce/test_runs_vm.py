@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from sundial.workloads.functions import NAMES
-from tests.run.live import LiveRun, night, require_guests
+from tests.run import served
+from tests.run.live import night, require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600), pytest.mark.spread]
 
@@ -81,8 +82,7 @@ def passed(folder: Path, text: str) -> tuple[dict[str, Any], pl.DataFrame]:
     """verify.json and observed calls of a run that verified."""
     scenario = folder / "calls.yaml"
     scenario.write_text(text)
-    status, output = LiveRun(scenario, folder / "run").end()
-    assert status == 0, output
+    served.passed(scenario, folder / "run")
     verified = json.loads((folder / "run" / "verify.json").read_text())
     assert verified["mismatches"] == 0
     return verified, pl.read_parquet(folder / "run" / "observed.parquet")

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from sundial.model.images import IMAGES
-from tests.run.live import LiveRun, require_guests
+from tests.run import served
+from tests.run.live import require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600), pytest.mark.spread]
 
@@ -45,8 +46,7 @@ def passed(folder: Path, text: str) -> tuple[dict[str, Any], list[Any]]:
     """verify.json, and the client's samples, of a run that verified."""
     scenario = folder / "calls.yaml"
     scenario.write_text(text)
-    status, output = LiveRun(scenario, folder / "run").end()
-    assert status == 0, output
+    served.passed(scenario, folder / "run")
     verified = json.loads((folder / "run" / "verify.json").read_text())
     assert verified["mismatches"] == 0
     observed = pl.read_parquet(folder / "run" / "observed.parquet")
