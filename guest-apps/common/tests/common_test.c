@@ -36,6 +36,7 @@ static void pattern_is_the_specified_one(void)
     static uint8_t bytes[SIZE + 1];
     static const size_t starts[] = {0, 1, 16, 255, 256, 300};
     static const uint32_t sequences[] = {0, 1, 255, 256, 100000};
+    static const size_t damaged[] = {0, SIZE / 2, SIZE - 1};
 
     for (unsigned kind = 0; kind < 2; kind++)
         for (size_t s = 0; s < 5; s++)
@@ -49,8 +50,11 @@ static void pattern_is_the_specified_one(void)
                 EXPECT(same);
                 EXPECT(bytes[SIZE] == DIRTY);
                 EXPECT(pattern_matches(kind, sequences[s], starts[f], bytes, SIZE));
-                bytes[SIZE / 2] ^= 1;
-                EXPECT(!pattern_matches(kind, sequences[s], starts[f], bytes, SIZE));
+                for (size_t d = 0; d < 3; d++) {
+                    bytes[damaged[d]] ^= 1;
+                    EXPECT(!pattern_matches(kind, sequences[s], starts[f], bytes, SIZE));
+                    bytes[damaged[d]] ^= 1;
+                }
             }
 }
 
