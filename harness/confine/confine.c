@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #define EMULATOR "qemu-system-x86_64"
+#define NOBODY   65534
 #define CANNOT   126 // as a shell says it of a program that is there and cannot be started
 
 // linux/landlock.h of Debian 12 ends before the third version, so the interface is here
@@ -165,11 +166,12 @@ static bool leave_network(void)
     return geteuid() != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
 }
 
-static void become(unsigned user, unsigned group, bool keep_reading)
+// NULL, or what cannot be done: containers have a root who may not read all files. `--check` tries.
+static const char *become(unsigned user, unsigned group, bool keep_reading)
 {
     if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 ||
         setresgid(group, group, group) < 0 || setresuid(user, user, user) < 0)
-        give_up("giving root up");
+        return "giving root up";
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {{0}};
     // The checkout may be in a home that only root enters. Landlock says which files these are;
@@ -177,9 +179,10 @@ static void become(unsigned user, unsigned group, bool keep_reading)
     if (keep_reading)
         data[0].effective = data[0].permitted = data[0].inheritable = 1u << CAP_DAC_READ_SEARCH;
     if (syscall(SYS_capset, &header, data) < 0)
-        give_up("giving capabilities up");
+        return "giving capabilities up";
     if (keep_reading && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0) < 0)
-        give_up("keeping the right to read");
+        return "keeping the right to read";
+    return NULL;
 }
 
 static void limit(int which, rlim_t most)
@@ -208,8 +211,11 @@ static void confine(const struct policy *policy)
         give_up("no new privileges");
     if (version > 0)
         restrict_paths(policy, version);
-    if (policy->user > 0 && geteuid() == 0)
-        become(policy->user, policy->group, version > 0);
+    if (policy->user == 0 || geteuid() != 0)
+        return;
+    const char *impossible = become(policy->user, policy->group, version > 0);
+    if (impossible != NULL)
+        give_up(impossible);
 }
 
 // In a child, for it cannot be undone.
@@ -226,8 +232,7 @@ static bool can(bool (*try)(void))
 
 static bool try_user(void)
 {
-    return geteuid() == 0 && setgroups(0, NULL) == 0 && setresgid(65534, 65534, 65534) == 0 &&
-           setresuid(65534, 65534, 65534) == 0;
+    return geteuid() == 0 && become(NOBODY, NOBODY, landlock_version() > 0) == NULL;
 }
 
 static int check(void)

@@ -5,12 +5,22 @@ import json
 import os
 import socket
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sundial.machines.confinement import FIRST_USER, NOBODY, Holds, hand_over, holds, take_back, throwaway_user
+from sundial.machines.confinement import (
+    FIRST_USER,
+    NOBODY,
+    Holds,
+    hand_over,
+    holds,
+    qemu_user,
+    take_back,
+    throwaway_user,
+)
 from sundial.model.catalog import ROOT
 from sundial.plan.confinement import FILE_BYTES_MOST, Allowed, policy_text
 
@@ -97,6 +107,17 @@ def test_only_its_own(places: dict[str, str], tmp_path: Path, host: Holds) -> No
     assert outcome["user"] == (os.geteuid() if user is None else user)
     take_back(Path(places["own"]), user)
     assert {path.stat().st_uid for path in Path(places["own"]).iterdir()} == {os.geteuid()}
+
+
+def test_a_root_who_may_not_read_all_files_stays_root(tmp_path: Path, host: Holds) -> None:
+    """As in a container of podman or docker."""
+    if os.geteuid() != 0 or not host.landlock:
+        pytest.skip("a root with Landlock is needed")
+    program = tmp_path / "in-a-container"
+    program.write_text(f'#!/bin/sh\nexec setpriv --bounding-set=-dac_read_search "{PROGRAM}" "$@"\n')
+    program.chmod(0o755)
+    assert holds(program) == replace(host, user=False)
+    assert qemu_user(program) is None
 
 
 def test_a_policy_that_is_not_understood_starts_nothing(tmp_path: Path, host: Holds) -> None:
