@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,8 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 @pytest.mark.parametrize("module", ["sitecustomize", "click"])
 def test_ctrl_c_while_python_starts(module: str, tmp_path: Path) -> None:
     (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt\n")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([*LAUNCH, "ls"], capture_output=True, text=True, env=environment, check=False)
+    harness = ROOT / "harness"
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{harness}"}
+    launch = [sys.executable, "-P", "-S", str(harness / "sundial" / "cli" / "__main__.py")]  # as ./sundial does
+    done = subprocess.run([*launch, "ls"], capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "sundial: interrupted\n")

@@ -22,8 +22,9 @@ def checkout(tmp_path: Path) -> Path:
     return root
 
 
-def run(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False)
+def run(*argv: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **variables}
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False, env=environment)
 
 
 def test_before_set_up_it_says_what_to_run(checkout: Path) -> None:
@@ -32,16 +33,29 @@ def test_before_set_up_it_says_what_to_run(checkout: Path) -> None:
     assert done.stderr == f"sundial: the Python environment is missing; run: make -C {checkout} setup\n"
 
 
-def test_it_works_from_anywhere_and_through_a_link(checkout: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def set_up(checkout: Path) -> Path:
+    """The same checkout, set up."""
     (checkout / "harness").symlink_to(ROOT / "harness")
-    link = tmp_path / "linked"
-    link.symlink_to(checkout / "sundial")
     python = checkout / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
+    return checkout
+
+
+def test_it_works_from_anywhere_and_through_a_link(set_up: Path, tmp_path: Path) -> None:
+    link = tmp_path / "linked"
+    link.symlink_to(set_up / "sundial")
     done = run(link, "--version", cwd=Path("/"))
     assert (done.returncode, done.stdout) == (0, f"sundial, version {__version__}\n")
+
+
+def test_pythons_of_other_environments_do_not_reach_it(set_up: Path, tmp_path: Path) -> None:
+    """ROS, Spack, conda and modules of clusters set these."""
+    (tmp_path / "click.py").write_text("raise SystemExit('another click')")
+    done = run(set_up / "sundial", "--version", cwd=tmp_path, PYTHONPATH=str(tmp_path), PYTHONHOME="/nonexistent")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_bad_input_reaches_the_shell_as_status_2(checkout: Path) -> None:
