@@ -300,14 +300,19 @@ def _unprivileged(root: Path) -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    os.chown(root, NOBODY, -1)
+    _give(root, NOBODY)
     os.seteuid(NOBODY)
     try:
         yield
     finally:
         os.seteuid(0)
-        for path in (root, *root.rglob("*")):
-            os.chown(path, 0, -1, follow_symlinks=False)
+        _give(root, 0)
+
+
+def _give(root: Path, user: int) -> None:
+    """All beneath `root`, too: by root's umask it may be root's alone."""
+    for path in (root, *root.rglob("*")):
+        os.chown(path, user, -1, follow_symlinks=False)
 
 
 def _share_cache(own: Path, shared: Path) -> None:

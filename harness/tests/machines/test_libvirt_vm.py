@@ -66,9 +66,10 @@ sys.exit(subprocess.run([sys.executable, *sys.argv[1:]]).returncode)
 
 
 @pytest.mark.vm
-def test_libvirt_learns_what_qemu_can_do_whoever_is_parent_of_orphans(tmp_path: Path) -> None:
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_libvirt_learns_what_qemu_can_do_whoever_is_parent_of_orphans(tmp_path: Path, umask: int) -> None:
     words = [sys.executable, "-c", UNMOVED, "-c", OPENING, str(tmp_path / "cache")]
-    subprocess.run(words, check=True)
+    subprocess.run(words, check=True, umask=umask)
     assert list((tmp_path / "cache").iterdir())
 
 
