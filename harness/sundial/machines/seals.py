@@ -77,7 +77,7 @@ class Book:
         before = entries.get(name)
         found = look(path, before, read)
         if found is not before:
-            there = {known: entry for known, entry in self._entries().items() if Path(known).exists()}
+            there = {known: entry for known, entry in self._entries().items() if os.path.exists(known)}
             self._write({**there, name: found})
         return found.value
 

@@ -128,6 +128,14 @@ def test_a_book_remembers(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(read_summed(place)) == [str(file)]
 
 
+def test_a_book_drops_what_cannot_be_looked_for(file: Path) -> None:
+    """Such as a file in the home of the user whose checkout was copied, here one whose name is too long."""
+    place = file.with_name("book.json")
+    write_summed(place, {f"/{'x' * 5000}": long_known(file).to_json()})
+    assert Book(place).value(file, sha256_of) == sha256_of(file)
+    assert list(read_summed(place)) == [str(file)]
+
+
 def test_a_book_that_was_tampered_with_is_not_believed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seals, "SETTLED_NS", 0)
     place = file.with_name("book.json")
