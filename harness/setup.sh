@@ -113,13 +113,17 @@ cache_python() {
 # ---- The parts ----
 
 part_packages() {
+    # First, for packages are 80 MB.
+    needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' harness/fabric/Cargo.toml)
+    found=$(cargo --version 2>/dev/null | cut -d' ' -f2)
+    printf '%s\n%s\n' "$needed" "$found" | sort -C -V ||
+        fail "cargo is ${found:-missing}: install Rust $needed or newer (by rustup; on Debian 13 also the packages cargo-web and rustc-web)"
     install_packages "$packages"
     [ "${WITH_TESTS:-}" != 1 ] || install_packages "$test_packages"
     [ "${WITH_BENCH:-}" != 1 ] || install_packages "$bench_packages"
     [ "${SUNDIAL_RECIPE:-}" != tuned ] || install_packages "$kernel_packages"
     [ "${SUNDIAL_RECIPE:-}" != buildroot ] || install_packages "$buildroot_packages"
     /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "/usr/bin/python3 is older than 3.11"
-    command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or newer (rustup)"
 }
 
 part_python() {

@@ -6,6 +6,8 @@
 set -eu
 command=$1
 fabric=$(dirname "$0")
+# Where all look for it, whatever the user's own environment or configuration says.
+export CARGO_TARGET_DIR="$fabric/target"
 [ -n "${CARGO_BUILD_BUILD_DIR:-}" ] || exec cargo "$@"
 
 sources() {

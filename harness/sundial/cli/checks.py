@@ -26,7 +26,8 @@ from sundial.model.catalog import ROOT
 TESTED_QEMU = ("7.2", "10.0")
 """As in harness/clock/qemu.c: the plugin relies on internals that were read in these versions."""
 LEAST_TSHARK = (4, 0)
-LEAST_SHM = 256 << 20
+LEAST_SHM = 48 << 20
+"""A machine takes 0.9 MB at an MTU of 1,500 bytes and 9.5 MB at 18,174. Containers have 64 MB."""
 LEAST_MEMORY = 1 << 30
 SETUP = "make setup"
 PLUGIN = ROOT / "harness" / "clock" / "build" / "sundial-clock.so"
