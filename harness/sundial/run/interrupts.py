@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C, once and twice. The first raises Interrupted wherever the main thread is; the second says hurry."""
+"""Ctrl-C, once and twice. The first raises Interrupted wherever the main thread is, or once what must not be cut short
+is done; the second says hurry."""
 
 from __future__ import annotations
 
@@ -20,6 +21,8 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.hurry = False
+        self.late: Interrupted | None = None
+        """The first signal where it did not raise."""
         self._cleaning = False
         self._seen = 0
 
@@ -37,13 +40,17 @@ class Interrupts:
                 signal.signal(number, handler)
 
     def cleaning_begins(self) -> None:
-        """From now on a signal no longer raises: it only sets `hurry`."""
+        """From now on a signal no longer raises: the first is kept in `late`, the second sets `hurry`."""
         self._cleaning = True
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._seen += 1
         if self._seen > 1:
             self.hurry = True
-        if not self._cleaning:
-            self._cleaning = True
-            raise Interrupted(f"interrupted by {signal.Signals(number).name}")
+            return
+        interrupted = Interrupted(f"interrupted by {signal.Signals(number).name}")
+        if self._cleaning:
+            self.late = interrupted
+            return
+        self._cleaning = True
+        raise interrupted

@@ -53,7 +53,7 @@ def run(
     """Make one run; `start_order` names machines to be started first.
 
     Raises BadInput before anything is started; HostLacks; RunFailed with the machine and its console's last lines;
-    Interrupted. The last two leave a run directory that says so.
+    Interrupted. The last two leave a run directory that says so, or a whole one where the machines had ended by then.
     """
     ordered(request.experiment.network.nodes, start_order)
     interrupts = Interrupts()
@@ -61,7 +61,7 @@ def run(
         live = session or open_session(request.connect)
         bring_up = BringUp(order_of(request, start_order), live, interrupts, progress.say)
         scenario = request.experiment.scenario.name
-        return Run(bring_up, scenario, progress, watchdog or Watchdog(), request.while_running).make()
+        return Run(bring_up, interrupts, scenario, progress, watchdog or Watchdog(), request.while_running).make()
 
 
 def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
@@ -97,12 +97,14 @@ class Run:
     def __init__(
         self,
         bring_up: BringUp,
+        interrupts: Interrupts,
         scenario: str,
         progress: Progress,
         watchdog: Watchdog,
         while_running: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._bring_up = bring_up
+        self._interrupts = interrupts
         self._while_running = while_running
         self._scenario = scenario
         self._progress = progress
@@ -128,6 +130,7 @@ class Run:
             self._bring_up.forget()
             raise error
         final, error, wall_s = self._bring_up.conclude(error, virtual_ns, collect=True)
+        error = error or self._interrupts.late
         if error is not None:
             error.hint = error.hint or f"what there is of the run is in {_shown(final)}"
             raise error

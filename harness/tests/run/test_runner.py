@@ -231,6 +231,25 @@ def test_a_fabric_that_does_not_answer_is_blamed_itself(stage: Stage) -> None:
         runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
 
 
+def test_a_signal_while_samples_are_collected_interrupts_when_they_are(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect = bringup.collect_samples
+
+    def interrupted(folder: Path) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        return collect(folder)
+
+    monkeypatch.setattr(bringup, "collect_samples", interrupted)
+    with pytest.raises(Interrupted, match="SIGINT") as raised:
+        runner.run(stage.request(), stage.words, session=stage.session)
+    (folder,) = stage.captures.iterdir()
+    assert raised.value.hint is not None
+    assert folder.name in raised.value.hint
+    assert read(folder)["status"] == "complete"
+    assert stage.leftovers() == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_interrupts_and_says_so(stage: Stage, number: signal.Signals) -> None:
     stage.act = lambda stage: os.kill(os.getpid(), number)
