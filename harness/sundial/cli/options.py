@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -24,6 +25,15 @@ recipe_option: Callable[[Decorated], Decorated] = click.option(
     shell_complete=completion.RECIPES,
     help="Boot images made by this recipe instead of the chosen one (sundial images list).",
 )
+
+
+def checked_out(out: Path | None) -> Path | None:
+    """The value of `--out`. Raises BadInput for a path that libvirt's XML, or a file of lines, cannot hold."""
+    if out is not None and not str(out.absolute()).isprintable():
+        raise BadInput(
+            f"{out.absolute()} has characters that cannot be printed", file="--out", allowed="another directory"
+        )
+    return out
 
 
 def checked_connect(connect: str) -> str:

@@ -11,7 +11,7 @@ import click
 
 from sundial import kinds
 from sundial.cli import completion, rooms
-from sundial.cli.options import checked_connect, connect_option, recipe_option
+from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
 from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.scenario import SEED_MOST
@@ -57,8 +57,9 @@ def reproduce(
         raise BadInput(f"--quick and --scale {scale} exclude one another", allowed="one of them")
     extent = "quick" if quick else scale or "full"
     command = ("sundial", *sys.argv[1:])
+    connect, out = checked_connect(connect), checked_out(out)
     with progress(quiet=as_json) as shown:
-        done = rooms.reproduce(paper, extent, seed, out, checked_connect(connect), recipe, jobs, command, shown)
+        done = rooms.reproduce(paper, extent, seed, out, connect, recipe, jobs, command, shown)
     if as_json:
         print_json(_summary(done))
     else:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sundial.cli import completion, rooms
-from sundial.cli.options import checked_connect, connect_option, recipe_option
+from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.runs import captures
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.described import descriptions
@@ -87,7 +87,7 @@ def run(
     sundial run quickstart --trace steps
     sundial run sunrpc-sweep --scale quick --topology two-hosts-switched
     """
-    connect = checked_connect(connect)
+    connect, out = checked_connect(connect), checked_out(out)
     if trace is not None:
         overrides = (*overrides, f"trace={trace}")
     experiments = load_experiments(

@@ -97,6 +97,7 @@ def test_bad_input(call: Call, house: House, tmp_path: Path) -> None:
     result = call("reproduce", "kamesawa98", "--out", str(tmp_path))
     assert result.exit_code == 2
     assert "exists; allowed: a directory that does not exist yet" in result.stderr
+    assert call("reproduce", "kamesawa98", "--out", "a\tb").exit_code == 2
     assert call("reproduce", "kamesawa98", "--seed", "-1").exit_code == 2
     assert call("reproduce", "kamesawa98", "--jobs", "0").exit_code == 2
     result = call("reproduce", "kamesawa98", "--scale", "paper")

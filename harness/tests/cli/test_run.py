@@ -136,6 +136,8 @@ def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
             ["quickstart", "--out", "/nowhere/run"],
             "sundial: --out: /nowhere is no directory; allowed: a name in a directory",
         ),
+        (["quickstart", "--out", "a\nb"], "sundial: --out: "),
+        (["quickstart", "--out", "a\u202eb"], "sundial: --out: "),
         (["quickstart", "--out", "/"], "sundial: --out: / exists; allowed: a directory that does not exist yet"),
     ],
 )
