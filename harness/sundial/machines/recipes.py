@@ -15,6 +15,7 @@ from typing import Any
 
 from sundial.errors import BadInput
 from sundial.model.catalog import shown
+from sundial.whole import whole
 
 CHOICE = Path("images/out/recipe.json")
 RECIPE, RELEASE = "SUNDIAL_RECIPE", "SUNDIAL_BUILDROOT"
@@ -56,9 +57,8 @@ def choose(checkout: Path, choice: Choice) -> None:
     path = checkout / CHOICE
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {"recipe": choice.recipe} | ({"release": str(choice.release)} if choice.release else {})
-    written = path.with_name(f".{path.name}.{os.getpid()}")
-    written.write_text(json.dumps(document) + "\n")
-    written.replace(path)
+    with whole(path) as written:
+        written.write_text(json.dumps(document) + "\n")
 
 
 def _release_of(recipe: str, usual: Choice) -> Path | None:

@@ -13,12 +13,13 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sundial.whole import whole
 
 SETTLED_NS = 2_000_000_000
 """Longer than the steps of any file system in use (FAT: 2 s)."""
@@ -77,7 +78,7 @@ class Book:
         before = entries.get(name)
         found = look(path, before, read)
         if found is not before:
-            there = {known: entry for known, entry in self._entries().items() if os.path.exists(known)}
+            there = {known: entry for known, entry in self._entries().items() if os.access(known, os.F_OK)}
             self._write({**there, name: found})
         return found.value
 
@@ -114,13 +115,11 @@ def read_summed(path: Path) -> dict[str, Any]:
 
 def write_summed(path: Path, document: dict[str, Any]) -> None:
     """Write a document whole or not at all, synced, with a sum over it. Raises OSError."""
-    beside = path.with_suffix(f".{secrets.token_hex(3)}")
-    with beside.open("w") as file:
+    with whole(path) as beside, beside.open("w") as file:
         json.dump({**document, SHA256: _sum(document)}, file, indent=1, sort_keys=True)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
-    beside.rename(path)
 
 
 def _sum(document: dict[str, Any]) -> str:

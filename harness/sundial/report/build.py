@@ -32,6 +32,7 @@ from sundial.report.plotting import Drawing, Pictures
 from sundial.report.tables import Table
 from sundial.report.topology_view import Topology
 from sundial.report.workload import BOTH_DIRECTIONS, Curve
+from sundial.whole import whole
 
 HERE = Path(__file__).parent
 
@@ -63,9 +64,11 @@ def build_report(run_dir: Path, *, png: bool = False, drawn: bool = True) -> Rep
     pictures = Pictures(png=png, painted=drawn)
     figures, of_segments, of_calls = _draw(data, made, topology, folder, pictures)
     summary = run_dir / "summary.csv"
-    made.summary.write_csv(summary, float_precision=3)
+    with whole(summary) as beside:
+        made.summary.write_csv(beside, float_precision=3)
     html = run_dir / "report.html"
-    html.write_text(_page(data, made, figures, of_segments, of_calls, topology, pictures), encoding="utf-8")
+    with whole(html) as beside:
+        beside.write_text(_page(data, made, figures, of_segments, of_calls, topology, pictures), encoding="utf-8")
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
 
 

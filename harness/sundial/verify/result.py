@@ -14,6 +14,7 @@ import polars as pl
 from sundial.expect import Leg
 from sundial.verify.sockets.analysis import Analysis
 from sundial.verify.workload import Settled
+from sundial.whole import whole
 
 VERSION = 1
 LISTED = 1000
@@ -57,7 +58,8 @@ class Verification:
 
     def write(self, path: Path) -> None:
         """Write verify.json."""
-        path.write_text(json.dumps(self.to_json(), indent=1) + "\n")
+        with whole(path) as beside:
+            beside.write_text(json.dumps(self.to_json(), indent=1) + "\n")
 
 
 def leg_json(leg: Leg) -> dict[str, Any]:

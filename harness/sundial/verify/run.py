@@ -46,6 +46,7 @@ from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
 from sundial.verify.wires import check_wires, held_back
 from sundial.verify.workload import Settled, own_transports, sampled_names, socket_protocols, verifiers
+from sundial.whole import whole
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
 _OBSERVED = (
@@ -168,9 +169,10 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         problems=problems_json(findings, classified, all_calls, filter_of),
         steps=divided.summary,
     )
-    verification.write(run_dir / "verify.json")
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
-    _observed(samples, _stamped(observed, all_calls, network), failed).write_parquet(run_dir / "observed.parquet")
+    with whole(run_dir / "observed.parquet") as beside:
+        _observed(samples, _stamped(observed, all_calls, network), failed).write_parquet(beside)
+    verification.write(run_dir / "verify.json")
     return verification
 
 
