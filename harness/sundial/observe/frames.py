@@ -58,7 +58,7 @@ _FIELDS = (
     Field("source", "ip.src", "first"),
     Field("target", "ip.dst", "first"),
     Field("more_text", "ip.flags.mf", "first"),
-    Field("udp_head", "udp.payload", "all"),
+    Field("udp_head", "udp.payload", "octets"),
 )
 _FEW = 20_000
 """Frames that one tshark dissects of several interfaces, each filled up to the longest."""
@@ -348,7 +348,7 @@ def lean(table: pl.DataFrame) -> pl.DataFrame:
 def _shown(text: pl.DataFrame, fields: Sequence[Field]) -> dict[str, pl.Expr]:
     """The values of fields from what tshark printed. What no frame needs is not asked of all: most fields occur once in
     a frame, and in one form."""
-    names = list(dict.fromkeys(field.tshark for field in fields if field.values != "all"))
+    names = list(dict.fromkeys(field.tshark for field in fields if field.values not in ("all", "octets")))
     several, hexadecimal = (
         text.select(pl.col(name).str.contains(rule).any() for name in names).row(0, named=True)
         for rule in (AGGREGATOR, "^0x")
@@ -356,7 +356,9 @@ def _shown(text: pl.DataFrame, fields: Sequence[Field]) -> dict[str, pl.Expr]:
     shown = {}
     for field in fields:
         value = pl.col(field.tshark)
-        if field.values != "all" and several[field.tshark]:
+        if field.values == "octets":
+            value = value.str.replace_all(":", "", literal=True)  # as tshark 4.4 prints them
+        elif field.values != "all" and several[field.tshark]:
             # The first of several: of the outer header, where an ICMP message quotes another one.
             value = value.str.extract(f"^([^{AGGREGATOR}]*)")
         if field.values == "number":

@@ -22,11 +22,11 @@ _TYPES: Mapping[str, type[pl.DataType]] = {"number": pl.UInt32, "word": pl.Categ
 @dataclass(frozen=True)
 class Field:
     """A column of the table of frames: a field of tshark, and which of its values: the first, as text, as one of a few
-    words or as a number, or all with commas between."""
+    words or as a number, or all with commas between; `octets`: all, in hexadecimal digits alone."""
 
     column: str
     tshark: str
-    values: Literal["number", "first", "word", "all"]
+    values: Literal["number", "first", "word", "all", "octets"]
 
     @property
     def dtype(self) -> type[pl.DataType]:
