@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 
 from sundial.cli import completion, rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
-from sundial.cli.runs import captures
+from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.described import descriptions
 from sundial.errors import BadInput, VerificationFailed
@@ -172,7 +173,7 @@ def _one(
         "calls": verdict.get("calls"),
         "mismatches": verdict.get("mismatches"),
         "unproven": len(verdict.get("unproven") or []),
-        "first_mismatch": _first_mismatch(made.path.name, verdict),
+        "first_mismatch": _first_mismatch(reference_to(made.path), verdict),
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
         "report": page,
@@ -180,13 +181,13 @@ def _one(
     }
 
 
-def _first_mismatch(name: str, verdict: dict[str, Any]) -> dict[str, str | None] | None:
-    found = rooms.first_mismatch(name, verdict)
+def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] | None:
+    found = rooms.first_mismatch(run, verdict)
     return None if found is None else {"words": found[0], "open": found[1]}
 
 
 def _print_result(result: dict[str, Any]) -> None:
-    name = Path(result["path"]).name
+    name = shlex.quote(reference_to(Path(result["path"])))
     click.echo(f"run      {result['path']}")
     click.echo(f"verdict  {result['verdict']}: {result['calls']} calls, {result['mismatches']} mismatches")
     first = result["first_mismatch"]

@@ -28,6 +28,11 @@ def find_run(reference: str) -> Path:
     raise BadInput(f"there is no run {reference!r}", allowed="a run directory, its name (see 'sundial ls'), or latest")
 
 
+def reference_to(folder: Path) -> str:
+    """What the user may type for a run directory: its name below captures/, otherwise its path."""
+    return folder.name if folder.parent == rooms.CAPTURES else str(folder)
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file. Raises BadInput."""
     try:

@@ -31,6 +31,13 @@ def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
     assert (request.experiment.seed, request.cold, request.connect, request.out) == (7, True, "qemu:///session", None)
 
 
+def test_a_run_outside_captures_is_called_by_its_path(call: Call, fake: Any, tmp_path: Path) -> None:
+    result = call("run", "quickstart", "--no-report", "--out", str(tmp_path / "a run"))
+    assert result.exit_code == 0
+    assert f"./sundial verify --unproven '{tmp_path}/a run'" in result.stdout
+    assert result.stderr.splitlines()[-1] == f"look at it with: ./sundial open '{tmp_path}/a run'"
+
+
 def test_a_run_without_a_report(call: Call, fake: Any, captures: Path) -> None:
     result = call("run", "quickstart", "--no-report")
     assert result.exit_code == 0
