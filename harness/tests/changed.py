@@ -126,7 +126,7 @@ def _choose(path: str, chosen: Selection, checkout: Path) -> None:
             chosen.scenarios.update(_using(images={name}))
         case ["buildroot-configs", *_]:
             chosen.steps["buildroot-configs"] = _pytest("buildroot-configs", "buildroot-configs", "not night")
-        case ["README.md" | "CONTRIBUTING.md" | "ARCHITECTURE.md" | "LIMITATIONS.md" as page]:
+        case [("README.md" | "CONTRIBUTING.md" | "ARCHITECTURE.md" | "LIMITATIONS.md") as page] | ["docs", page]:
             chosen.files.update(_mentioning(page, checkout))
 
 

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages for users: links lead somewhere, and commands name what there is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from sundial.cli.main import COMMANDS
+from sundial.model.catalog import ROOT, names
+
+PAGES = sorted(
+    subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+)
+FOR_USERS = ["README.md", *(page for page in PAGES if page.startswith("docs/"))]
+README_LINES = 100
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """As GitHub makes them of headings."""
+    headings = HEADING.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL))
+    return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_of_a_page_lead_somewhere(page: str) -> None:
+    missing = []
+    for link in LINK.findall(without_code((ROOT / page).read_text())):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(link)
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", FOR_USERS)
+def test_commands_of_a_page_name_what_there_is(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert set(re.findall(r"\./sundial ([a-z]+)", text)) <= set(COMMANDS)
+    assert set(re.findall(r"TOPOLOGY=([a-z][\w-]*)|--topology ([a-z][\w-]*)", text)) <= {
+        pair for name in names("topology") for pair in ((name, ""), ("", name))
+    }
+    assert set(re.findall(r"\./sundial run ([a-z][\w-]*)(?![\w.-])", text)) <= set(names("scenario"))
+
+
+def test_scenarios_are_all_described() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text()
+    assert [name for name in names("scenario") if f"`{name}" not in text] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
