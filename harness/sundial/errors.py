@@ -165,7 +165,7 @@ class InternalError(SundialError):
 
 
 class GuestFault(RunFailed):
-    """A guest wrote what no guest of ours writes: not JSON, not a sample, or too much of it."""
+    """A guest wrote what a guest must not write: not JSON, not a sample, or too much of it."""
 
 
 class Interrupted(SundialError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that nobody expected, as the user meets them: what the host refused, or a fault of Sundial with its log."""
+"""Unexpected errors, as the user meets them: what the host refused, or a fault of Sundial with its log."""
 
 from __future__ import annotations
 

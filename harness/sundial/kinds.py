@@ -50,5 +50,5 @@ def _answers(family: Family, stage: str, interface: type[InterfaceT]) -> Iterato
         path = f"sundial.{family}.{name}.{stage}"
         kind = getattr(import_module(path), "KIND", None)
         if not isinstance(kind, interface):
-            raise TypeError(f"{path}.KIND is no {interface.__name__}")
+            raise TypeError(f"{path}.KIND is not a {interface.__name__}")
         yield name, kind

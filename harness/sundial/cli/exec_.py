@@ -48,7 +48,7 @@ def exec_(
         raise BadInput("there is no command", field="COMMAND")
     input_fd = _input()
     if terminal and (input_fd is None or not os.isatty(input_fd)):
-        raise BadInput("the input is no terminal", field="--terminal", allowed="in a terminal only")
+        raise BadInput("the input is not a terminal", field="--terminal", allowed="in a terminal only")
     if terminal and as_json:
         raise BadInput("a terminal's output is not for --json", field="--terminal")
     asked = rooms.Exec(machine, command, topology, terminal, _seconds(timeout), input_fd)
@@ -60,7 +60,7 @@ def exec_(
     try:
         end = rooms.exec_(asked)
     except BrokenPipeError:
-        # Whoever read our output has gone: end as the command itself would.
+        # The reader of our output has gone: end as the command itself would.
         ctx.exit(128 + signal.SIGPIPE)
     if end.dropped:
         say(f"{machine}: {end.dropped} bytes of output were dropped: more than the guest keeps")

@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def status_of(command: click.Command, arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; its exit status. Click's own way gives 1 to what is no mismatch."""
+    """Run a command line; its exit status. Click's own way gives 1 to what is not a mismatch."""
     try:
         status = command.main(arguments, prog_name="sundial", standalone_mode=False)
         sys.stdout.flush()

@@ -66,7 +66,7 @@ class Exec:
 
 
 def exec_(asked: Exec) -> Any:
-    """Run a command in a machine, its output to ours; answers `.status`, `.timed_out`.
+    """Run a command in a machine and pass its output on; answers `.status`, `.timed_out`.
 
     Raises BadInput, RunFailed, Interrupted.
     """
@@ -102,7 +102,7 @@ def connected(topology: str | None) -> str:
 
 @contextlib.contextmanager
 def ssh_uri(uri: str) -> Iterator[str]:
-    """A daemon behind ssh as libvirt itself can reach it meanwhile, with all options of ours. Raises HostLacks."""
+    """A daemon behind ssh as libvirt itself can reach it meanwhile, with all of Sundial's options. Raises HostLacks."""
     daemon = _room("sundial.model.daemon").parse_daemon(uri)
     with tempfile.TemporaryDirectory(prefix="sundial-") as folder:
         yield daemon.through(str(_room("sundial.machines.ssh").Ssh(daemon).write_program(Path(folder) / "ssh")))

@@ -133,7 +133,7 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
             raise BadInput(f"{folder} exists", file="--out", allowed="a directory that does not exist yet")
         if not folder.parent.is_dir():
             raise BadInput(
-                f"{folder.parent} is no directory", file="--out", allowed="a name in a directory that exists"
+                f"{folder.parent} is not a directory", file="--out", allowed="a name in a directory that exists"
             )
     return list(folders)
 

@@ -33,7 +33,7 @@ as_json: Callable[[Decorated], Decorated] = click.option(
 )
 
 PLAIN_PAUSE_S = 5.0
-"""Where there is no terminal, shares of a step are told at most this often."""
+"""Without a terminal, shares of a step are printed at most this often."""
 
 
 class Verb(click.Command):
@@ -146,7 +146,7 @@ def progress(*, quiet: bool = False) -> Iterator[PlainProgress | DrawnProgress]:
 
 
 def _plain(text: str) -> str:
-    """As it is written: neither markup of ours nor controls of the terminal."""
+    """As it is written: neither rich's markup nor controls of the terminal."""
     from rich.markup import escape
 
     return escape(printable(text))

@@ -83,7 +83,7 @@ def fragment_room(mtu: int) -> int:
 def udp_packets(payload: int, mtu: int) -> tuple[Packet, ...]:
     """The packets of one UDP datagram with `payload` bytes behind the UDP header.
 
-    Only the last fragment may carry R bytes where R is no multiple of eight.
+    Only the last fragment may carry R bytes where R is not a multiple of eight.
     """
     check_mtu(mtu)
     if not 0 <= payload <= MAX_UDP_PAYLOAD:

@@ -59,7 +59,7 @@ neither, and nothing else."""
 
 
 def read_erf(path: Path, epoch_ns: int, interfaces: Sequence[str] = ()) -> pl.DataFrame:
-    """All records of a capture. Raises BadInput where it is no complete capture of ERF records, or not of `interfaces`,
+    """All records of a capture. Raises BadInput where it is not a complete capture of ERF records, or not of `interfaces`,
     if they are given."""
     capture = open_capture(path)
     try:

@@ -102,7 +102,7 @@ def read_blocks(path: Path, data: mmap.mmap) -> Iterator[Blocks]:
 
 
 def bad_file(path: Path, offset: int, what: str) -> BadInput:
-    """A file that is no whole capture."""
+    """A file that is not a whole capture."""
     return BadInput(f"{what} at byte {offset}", file=str(path), allowed=ALLOWED)
 
 

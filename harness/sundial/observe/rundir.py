@@ -169,7 +169,7 @@ def _captures(path: Path, named: dict[str, str]) -> dict[str, str]:
     """Those that are named, or without any those that are there."""
     for name in named:
         if not is_capture(name):
-            raise BadInput(f"captures: {name!r} is no capture of a run", file=str(path / "run.json"), allowed=ALLOWED)
+            raise BadInput(f"captures: {name!r} is not a capture of a run", file=str(path / "run.json"), allowed=ALLOWED)
     captures = named or {name: "" for name in kept_files(path) if is_capture(name)}
     for name in captures:
         if (path / name).is_symlink() or ((path / name).exists() and not is_plain(path / name)):
@@ -184,7 +184,7 @@ def _jobs(path: Path, nodes: dict[str, Node]) -> dict[str, dict[str, Any]]:
         for part in ("steps", "services"):
             tasks = job.get(part, [])
             if not isinstance(tasks, list) or not all(map(_is_task, tasks)):
-                raise BadInput(f"{part}: is no list of programs with options", file=str(files[name]), allowed=ALLOWED)
+                raise BadInput(f"{part}: is not a list of programs with options", file=str(files[name]), allowed=ALLOWED)
     return jobs
 
 
@@ -196,7 +196,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
-        raise BadInput("is not there, so this is no run directory", file=str(path), allowed=ALLOWED) from None
+        raise BadInput("is missing, so this is not a run directory", file=str(path), allowed=ALLOWED) from None
     except OSError as error:
         raise BadInput(str(error.strerror), file=str(path), allowed=ALLOWED) from None
     except ValueError as error:

@@ -131,7 +131,7 @@ class _Source:
 
 
 class _Reader:
-    """Line by line: the batch that is open, and its rows as far as they are no table yet."""
+    """Line by line: the batch that is open, and its rows that are not yet in a table."""
 
     def __init__(self, source: _Source, scenario: str, client: Node, names: dict[str, str]) -> None:
         self.source = source

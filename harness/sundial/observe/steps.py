@@ -11,7 +11,7 @@ without gap or overlap from the call's beginning to its end, and their sum is it
 Who polls is not woken. What a poll finds is the last that came before it ended: from the client of the call, where that
 has sent anything, else from anyone. There the path goes on at the sender, at the instant of the store or of the frame.
 A thread polls from the entry of a function of the role `poll` until it enters or leaves another of its program; and
-where no function of a program was stamped since, whoever takes packets of a backplane has polled, for they wake nobody.
+where no function of a program was stamped since, what takes packets of a backplane has polled, for they wake no CPU.
 
 A CPU is one thing that all threads wait for: what it did for others before it came to the call is on the path too.
 
@@ -55,7 +55,7 @@ class Arrival(NamedTuple):
     stored_ns: int = -1
     """When the store was made that a backplane's packet ends with; -1: a frame, which a driver has handed in."""
     wakes: bool = True
-    """Whether a CPU that sleeps is told."""
+    """Whether a CPU that sleeps is interrupted."""
 
 
 class Step(NamedTuple):

@@ -54,7 +54,7 @@ class Trace:
 
 
 def read_trace(folder: Path) -> Trace:
-    """Of the machine whose folder this is. Raises BadInput with the file for what is no trace."""
+    """Of the machine whose folder this is. Raises BadInput with the file for what is not a trace."""
     points = _points(folder / POINTS)
     path = folder / TRACE
     try:
@@ -65,7 +65,7 @@ def read_trace(folder: Path) -> Trace:
         raise BadInput("is shorter than the header of a trace", file=str(path), allowed=ALLOWED)
     (header,) = np.frombuffer(data, _HEADER, count=1)
     if header["magic"] != _MAGIC or header["version"] != _VERSION or header["length"] != STAMP.itemsize:
-        raise BadInput("is no trace of version 1", file=str(path), allowed=ALLOWED)
+        raise BadInput("is not a trace of version 1", file=str(path), allowed=ALLOWED)
     if (len(data) - _HEADER.itemsize) % STAMP.itemsize:
         raise BadInput("ends within a stamp", file=str(path), allowed=ALLOWED)
     stamps = np.frombuffer(data, STAMP, offset=_HEADER.itemsize)
@@ -84,7 +84,7 @@ def _points(path: Path) -> tuple[Point, ...]:
     except OSError as error:
         raise BadInput(str(error.strerror), file=str(path), allowed=ALLOWED) from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(f"is no list of functions: {error!r}", file=str(path), allowed=ALLOWED) from None
+        raise BadInput(f"is not a list of functions: {error!r}", file=str(path), allowed=ALLOWED) from None
 
 
 def without_repeated(trace: Trace) -> Trace:

@@ -33,7 +33,7 @@ ENVIRONMENT = {
     # A user's own preferences must not change what is found.
     "WIRESHARK_CONFIG_DIR": _NOWHERE,
     # Names of vendors, ports and enterprises: -n shows none, and to read them, for each section of a capture (-M)
-    # anew, is half of what a small capture takes. To root, Wireshark gives them nevertheless.
+    # again, is half of what a small capture takes. To root, Wireshark gives them nevertheless.
     "WIRESHARK_DATA_DIR": _NOWHERE,
     "LC_ALL": "C.UTF-8",
 }

@@ -112,7 +112,7 @@ class DomainSpec:
     run_as: tuple[int, int] | None = None
     """User and group of QEMU under a system libvirtd; None: libvirt's choice."""
     dials: bool = False
-    """`console` and `samples` are no files but unix sockets that QEMU dials: the machine is on another computer."""
+    """`console` and `samples` are not files but unix sockets that QEMU dials: the machine is on another computer."""
 
 
 def domain_xml(spec: DomainSpec) -> str:

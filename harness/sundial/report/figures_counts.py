@@ -47,7 +47,7 @@ def packets(
             squeeze=False,
             gridspec_kw={"hspace": 0.42, "wspace": 0.07, **place},
         )
-        # All share both axes: what is said to one of them is told to each of the others.
+        # All share both axes: what is set on one of them holds for all.
         grid.flat[0].set_ylim(0, max(counts, default=1) * 1.12 + 0.3)
         grid.flat[0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
         step = 1480 if max(sizes) >= 2 * 1480 else None

@@ -56,7 +56,7 @@ def stages(
             gridspec_kw={"hspace": 0.28, "wspace": 0.07, **place},
         )
         top = plotting.greatest(table["rtt"]) / scale
-        # All share both axes: what is said to one of them is told to each of the others.
+        # All share both axes: what is set on one of them holds for all.
         grid.flat[0].set_ylim(0, top * 1.05 if top else 1)
         grid.flat[0].yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         if len(sizes) > FEW_SIZES:

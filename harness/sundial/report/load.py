@@ -54,7 +54,7 @@ class RunData:
     verify: dict[str, Any] | None = None
     counters: dict[str, Any] | None = None
     records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """Lines of nodes/*/samples.jsonl that are no rows of calls, by type; each with `machine` added."""
+    """Lines of nodes/*/samples.jsonl that are not rows of calls, by type; each with `machine` added."""
     consoles: dict[str, list[str]] = field(default_factory=dict)
     """Last lines of each machine's console."""
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ def load(directory: Path) -> RunData:
     path = directory / "run.json"
     if not path.is_file():
         raise BadInput(
-            "is not there, so this is no run directory", file=str(path), allowed="a directory that 'sundial run' wrote"
+            "is missing, so this is not a run directory", file=str(path), allowed="a directory that 'sundial run' wrote"
         )
     run = _object(path, remarks)
     if run is None:

@@ -214,7 +214,7 @@ def _ask(record: KeeperRecord, command: str, seconds: float, **more: object) -> 
     except (OSError, ValueError) as error:
         raise RunFailed(f"the keeper of {record.kept.topology} does not answer: {error}") from error
     if not isinstance(answer, dict):
-        raise RunFailed(f"the keeper of {record.kept.topology} answers what is no answer")
+        raise RunFailed(f"the keeper of {record.kept.topology} sent an invalid reply")
     return answer
 
 

@@ -331,7 +331,7 @@ def _answer(stream: socket.socket, answer: dict[str, Any]) -> None:
 
 
 def _close_stdout() -> None:
-    """Whoever called up is gone from here on."""
+    """The caller of `up` is gone from here on."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -103,7 +103,7 @@ class Session:
 
         What it opens as if to write, and maps copy-on-write, stays whose it is.
 
-        None where nothing of ours confines it. Raises HostLacks.
+        None where Sundial does not confine it. Raises HostLacks.
         """
         if self.connect != EMBEDDED:
             return None

@@ -27,7 +27,7 @@ def processor_s(machines: Iterable[Machine]) -> tuple[float, ...] | None:
 
 
 def guest_signs(machines: Machines, files: Sequence[GuestFiles]) -> Signs:
-    """Of guests by themselves; `files` are theirs. What others do, such as calling them, is no sign of life."""
+    """Of guests by themselves; `files` are theirs. What others do, such as calling them, is not a sign of life."""
     names = tuple(file.machine for file in files)
     return Signs(tuple(file.seen_bytes for file in files), names, True, processor_s(machines[name] for name in names))
 

@@ -40,7 +40,7 @@ SignsReader = Callable[[], Signs]
 
 
 class Watchdog:
-    """Told the signs now and then; says Hung when they have not changed for `hung_s` seconds.
+    """Takes the signs now and then; answers Hung when they have not changed for `hung_s` seconds.
 
     A guest watched by itself may compute for long without a sign. It is hung when it has not even taken processor time
     for `hung_s`, or has taken `silent_processor_s` of it: wall time alone says nothing on a busy host.

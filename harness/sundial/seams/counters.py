@@ -61,7 +61,7 @@ class DevicePort(Form):
     received_frames: Natural
     forwarded_frames: Natural
     flooded_frames: Natural
-    """Of those forwarded: to all other ports, since nobody knows where their destination is."""
+    """Of those forwarded: to all other ports, since their destination's port is not known."""
     filtered_frames: Natural
     """Their destination is at the port at which they came in."""
 

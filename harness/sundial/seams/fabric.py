@@ -93,7 +93,7 @@ class Fabric(Form):
     linger_ns: Instant
     """How long the run goes on once the last of `done_machines` is done."""
     done_machines: Items[str]
-    """The run ends when each of them has said done; empty: when it is told to stop."""
+    """The run ends when each of them has said done; empty: when it is stopped."""
     machines: Items[Machine]
     devices: Items[Bridge] = ()
     """Left out where there are none."""

@@ -29,7 +29,7 @@ DevicePort = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]{0,14}$")]
 
 
 class Form(Described):
-    """An object that has these fields and no other. Nothing is converted: "1" is no integer."""
+    """An object that has these fields and no other. Nothing is converted: "1" is not an integer."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 

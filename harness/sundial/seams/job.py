@@ -97,7 +97,7 @@ class Job(Form):
 
     version: Literal[1]
     wait: bool = False
-    """True: this is no job yet. Say ready and read the job again every 10 ms until it has changed."""
+    """True: this is not a job yet. Say ready and read the job again every 10 ms until it has changed."""
     machine: Annotated[str, Field(pattern=r"^[^\s\"\\\x7f]{0,63}$")] = ""
     seed: Instant = 0
     """Of everything random inside the machine."""

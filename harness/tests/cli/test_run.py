@@ -141,7 +141,7 @@ def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
         ),
         (
             ["quickstart", "--out", "/nowhere/run"],
-            "sundial: --out: /nowhere is no directory; allowed: a name in a directory",
+            "sundial: --out: /nowhere is not a directory; allowed: a name in a directory",
         ),
         (["quickstart", "--out", "a\nb"], "sundial: --out: "),
         (["quickstart", "--out", "a\u202eb"], "sundial: --out: "),

@@ -312,7 +312,7 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert (result.exit_code, "--timeout: '1' has no unit" in result.stderr) == (2, True)
     result = call("exec", "-t", "client", "sh")
     assert (result.exit_code, result.stderr) == (
-        2, "sundial: --terminal: the input is no terminal; allowed: in a terminal only\n"
+        2, "sundial: --terminal: the input is not a terminal; allowed: in a terminal only\n"
     )  # fmt: skip
     # A segment that keeps no other time than the virtual decides, unless somebody else has.
     assert call("up", "sss-two-vmmc").exit_code == 0
@@ -369,7 +369,7 @@ def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
         (("images", "build", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
         (("run", "quickstart", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
         (("reproduce", "kamesawa98", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
-        (("images", "build", "--buildroot", "/no/such"), "--buildroot: /no/such is no folder"),
+        (("images", "build", "--buildroot", "/no/such"), "--buildroot: /no/such is not a folder"),
         (("images", "build", "--buildroot", "/", "--recipe", "tuned"), "--buildroot: recipe tuned builds from no"),
     ],
 )

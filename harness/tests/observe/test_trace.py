@@ -53,9 +53,9 @@ def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
     ("data", "words"),
     [
         (b"SUNT", "shorter than the header"),
-        (header(magic=b"MOONTRAC"), "no trace of version 1"),
-        (header(version=2), "no trace of version 1"),
-        (header(length=48), "no trace of version 1"),
+        (header(magic=b"MOONTRAC"), "not a trace of version 1"),
+        (header(version=2), "not a trace of version 1"),
+        (header(length=48), "not a trace of version 1"),
         (WHOLE[:-1], "ends within a stamp"),
         (header() + stamp(20, 0, 0) + stamp(10, 0, 1), "not in order of time"),
         (header() + stamp(20, 2, 0), "of none of the 2 functions"),

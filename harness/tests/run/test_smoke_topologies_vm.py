@@ -59,6 +59,6 @@ def test_a_topology_comes_up_and_answers(tmp_path: Path, topology: str) -> None:
     final = Path(kept["final"])
     try:
         assert json.loads((final / "run.json").read_text())["status"] == "complete"
-        assert {path.stem for path in (final / "wire").glob("*.pcapng")} == set(network.segments)
+        assert {path.stem for path in (final / "wire").glob("*.pcapng")} == set(network.captured)
     finally:
         shutil.rmtree(final, ignore_errors=True)
