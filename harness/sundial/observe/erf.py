@@ -59,8 +59,8 @@ neither, and nothing else."""
 
 
 def read_erf(path: Path, epoch_ns: int, interfaces: Sequence[str] = ()) -> pl.DataFrame:
-    """All records of a capture. Raises BadInput where it is not a complete capture of ERF records, or not of `interfaces`,
-    if they are given."""
+    """All records of a capture. Raises BadInput where it is not a complete capture of ERF records, or not of
+    `interfaces`, if they are given."""
     capture = open_capture(path)
     try:
         names = [interface.name for interface in capture.interfaces]

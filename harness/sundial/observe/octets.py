@@ -120,8 +120,8 @@ class Octets:
         return found
 
     def hashes(self) -> Numbers:
-        """A number of each frame's bytes, the same for equal frames in one process: Python's hash of them, which nothing
-        can foresee."""
+        """A number of each frame's bytes, the same for equal frames in one process: Python's hash of them, which cannot
+        be foreseen."""
         data = memoryview(self.data)  # type: ignore[arg-type]
         found = np.zeros(len(self.begin), np.int64)
         for some in self._slices():

@@ -169,7 +169,9 @@ def _captures(path: Path, named: dict[str, str]) -> dict[str, str]:
     """Those that are named, or without any those that are there."""
     for name in named:
         if not is_capture(name):
-            raise BadInput(f"captures: {name!r} is not a capture of a run", file=str(path / "run.json"), allowed=ALLOWED)
+            raise BadInput(
+                f"captures: {name!r} is not a capture of a run", file=str(path / "run.json"), allowed=ALLOWED
+            )
     captures = named or {name: "" for name in kept_files(path) if is_capture(name)}
     for name in captures:
         if (path / name).is_symlink() or ((path / name).exists() and not is_plain(path / name)):
@@ -184,7 +186,9 @@ def _jobs(path: Path, nodes: dict[str, Node]) -> dict[str, dict[str, Any]]:
         for part in ("steps", "services"):
             tasks = job.get(part, [])
             if not isinstance(tasks, list) or not all(map(_is_task, tasks)):
-                raise BadInput(f"{part}: is not a list of programs with options", file=str(files[name]), allowed=ALLOWED)
+                raise BadInput(
+                    f"{part}: is not a list of programs with options", file=str(files[name]), allowed=ALLOWED
+                )
     return jobs
 
 
