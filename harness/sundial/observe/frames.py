@@ -5,8 +5,8 @@ Why tshark is called as it is:
 
 * `ip.defragment:FALSE`: every fragment keeps its own row; the first still shows UDP and the RPC header.
 * each interface of a capture is dissected alone: the same frame at two ports is not a retransmission. Where they hold
-  few frames, one tshark does one after another and forgets all between them: its start costs more than they do. Where they
-  hold many, what one port has seen as another did is dissected once, and by several tsharks (`sharing.py`).
+  few frames, one tshark does one after another and forgets all between them: its start costs more than they do. Where
+  they hold many, what one port has seen as another did is dissected once, and by several tsharks (`sharing.py`).
 * kinds of workloads say which fields of theirs are shown, on which ports they are, and how tshark is to treat them
   (`workload.Dissection`).
 * frames that carry no TCP are cut to their headers before tshark sees them; lengths are those of the original.
