@@ -165,9 +165,9 @@ vm-alone:
 
 # Each suite with its duration, and what of the set-up it waits for: the rest goes on beside it.
 .PHONY: $(ALL:%=suite-%) suite-vm-alone $(PARTS:%=setup-%)
-# What boots machines goes first, for these wait more than they compute, and the longer the more computes beside them.
+# Machines wait more than they compute, and the longer the more computes beside them: the largest computation gives way.
 $(ALL:%=suite-%) suite-vm-alone: suite-%:
-	+@$(if $(filter check-%,$*),nice -n 10) $(SUITE) run $* -- $(MAKE) --no-print-directory $*
+	+@$(if $(filter check-python,$*),nice -n 10) $(SUITE) run $* -- $(MAKE) --no-print-directory $*
 suite-check-clock: setup-packages
 suite-check-types suite-check-style: setup-python
 # What takes long and needs little waits, too: begun first, it would keep those that end last from beginning.

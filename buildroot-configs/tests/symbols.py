@@ -73,7 +73,7 @@ def version(release: Path) -> str:
 
 
 def main(releases: list[Path]) -> None:
-    """Writes the table anew."""
+    """Writes the table again."""
     known = {version(release): types(release) for release in releases}
     lines = ["symbol\ttype\treleases"]
     for symbol in sorted(named()):

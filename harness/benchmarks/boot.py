@@ -67,7 +67,7 @@ def _once(folder: Path, clock: Clock, cold: bool) -> Moments:
     options = ["--cold"] if cold and clock == "virtual" else []
     scenario, topology = folder / "bench-echo.yaml", folder / "bench-hosts.yaml"
     arguments = ["run", str(scenario), "--topology", str(topology), "--out", str(out), *options]
-    # In real time a client may ask before its server is up; what verification says of that is no matter of boot times.
+    # In real time a client may ask before its server is up; verification of that says nothing of boot times.
     accept = (0, 1) if clock == "real" else (0,)
     sundial(arguments, deadline_s=DEADLINE_S, log=folder / "log", look=look, accept=accept)
     if not called:

@@ -76,7 +76,7 @@ class Figure:
 
     @property
     def verdict(self) -> Literal["pass", "fail"] | None:
-        """Against a target only: a peer is no promise."""
+        """Against a target only: a peer is not a promise."""
         if not isinstance(self.against, Target):
             return None
         return "pass" if self.against.holds(self.median) else "fail"

@@ -161,8 +161,8 @@ static bool leave_network(void)
 {
     if (unshare(CLONE_NEWNET) == 0)
         return true;
-    // Who is not root may have one of his own inside a user namespace; there he is nobody, and
-    // remains himself outside.
+    // A process that is not root may have one inside a user namespace; there it is user 65534, and
+    // outside it stays what it was.
     return geteuid() != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
 }
 

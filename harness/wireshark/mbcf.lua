@@ -441,7 +441,7 @@ local function dissect_rpc(tvb, pinfo, root, frame)
         return
     end
     -- Tasks are what ports are elsewhere: one RPC conversation for each pair of them, at each interface, so that a frame
-    -- seen at two ports is no retransmission to the RPC dissector either.
+    -- seen at two ports is not a retransmission to the RPC dissector either.
     local base = (state.places[frame.number] or 0) % state.NO_ID * 65536
     pinfo.src_port, pinfo.dst_port = base + frame.source_task, base + frame.target_task
     pinfo.cols.info:append(" | ")

@@ -269,7 +269,7 @@ function state.analyse(frame, raw)
     local place = interface_id()
     local name = interface_name()
     if name and tostring(name):find(":fate$") then
-        return -- what became of packets is no way
+        return -- what became of packets is not a way
     end
     frame.interface = place and place.value or 0
     local at = key(frame.interface, frame.from, frame.to)

@@ -164,7 +164,7 @@ class Line:
         return answer
 
     def _no_answer(self, answer: object) -> RunFailed:
-        return RunFailed(f"it answers what is not an answer: {printable(str(answer))[:200]}", machine=self.machine)
+        return RunFailed(f"sent an invalid reply: {printable(str(answer))[:200]}", machine=self.machine)
 
     def _gone(self) -> RunFailed:
         return RunFailed(f"it ended while {printable(self._command)} ran", machine=self.machine)

@@ -14,7 +14,7 @@ from pathlib import Path
 CHECK_S = 10.0
 NOBODY = 65534
 FIRST_USER = 0x53440000
-"""Users from here on are nobody's on a usual host; a session takes one of 65,536."""
+"""Users from here on do not exist on a usual host; a session takes one of 65,536."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Holds:
     network: bool
     """QEMU sees no network."""
     user: bool
-    """QEMU is no root."""
+    """QEMU is not root."""
 
 
 def holds(program: Path) -> Holds:
@@ -40,7 +40,7 @@ def holds(program: Path) -> Holds:
 
 
 def throwaway_user(uid_map: str, number: int | None = None) -> int | None:
-    """A user whom nothing on this host belongs to, else nobody; None where `/proc/self/uid_map` has neither."""
+    """A user to whom nothing on this host belongs, else user 65534; None where `/proc/self/uid_map` has neither."""
     wanted = FIRST_USER + (secrets.randbelow(1 << 16) if number is None else number)
     for user in (wanted, NOBODY):
         for line in uid_map.splitlines():
@@ -51,7 +51,7 @@ def throwaway_user(uid_map: str, number: int | None = None) -> int | None:
 
 
 def qemu_user(program: Path) -> int | None:
-    """The user QEMU is to be, for one session; None: who we are, for that is no root or cannot be given up."""
+    """The user QEMU is to be, for one session; None: the harness's own, which is not root or cannot be given up."""
     if os.geteuid() != 0 or not holds(program).user:
         return None
     return throwaway_user(Path("/proc/self/uid_map").read_text())

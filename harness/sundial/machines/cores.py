@@ -46,7 +46,7 @@ def hurry(guests: Iterable[int], fabric: int, proc: Path = Path("/proc")) -> Non
     """Run guests (their CPUs and QEMU main loops) and fabric before other work of the host, where it allows that.
 
     Each waits for the others many thousand times a second, so that one that the scheduler lets wait holds up all. The
-    same priority for all: whoever has the lock of their shared memory must not be kept from its core by one that spins
+    same priority for all: what has the lock of their shared memory must not be kept from its core by one that spins
     for it. Monitors and the harness stay as they are.
     """
     if not keeps_time_for_others():

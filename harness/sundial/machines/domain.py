@@ -61,7 +61,7 @@ def adopt_orphans() -> None:
 
 @contextlib.contextmanager
 def noticing_ends() -> Iterator[None]:
-    """Takes notice of the end of each detached QEMU meanwhile, of those that nobody has the pid files of."""
+    """Takes notice of the end of each detached QEMU meanwhile, of those without a known pid file."""
     over = threading.Event()
 
     def watch() -> None:

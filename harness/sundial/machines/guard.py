@@ -54,7 +54,7 @@ class Guard:
     def wait_ready(self) -> None:
         """Return when it is there; machines may be started from then on. Raises RunFailed.
 
-        What it is told before that waits in its pipe, and is done should we die.
+        Requests sent earlier wait in its pipe, and are carried out if we die.
         """
         output = self._process.stdout
         assert output is not None
@@ -123,7 +123,7 @@ class Guard:
             self._replace()
 
     def _replace(self) -> None:
-        """Somebody killed the guard: another one takes its place, and is told everything again."""
+        """The guard was killed: another one takes its place and gets all requests again."""
         self.stop()
         self._process = self._start()
         self.wait_ready()

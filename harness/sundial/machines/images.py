@@ -280,7 +280,7 @@ def _load(name: str, recipe: str | None, out: Path) -> Image:
         raise Damaged(f"its {MANIFEST} says recipe {_recipe(manifest)}, not {recipe}")
     hz = manifest.get("hz")
     if hz is not None and (type(hz) is not int or hz < 1):
-        raise Damaged(f"hz in its {MANIFEST} is no number of ticks a second")
+        raise Damaged(f"hz in its {MANIFEST} is not a number of ticks a second")
     for language in LANGUAGES:
         versions = manifest.get(language, {})
         if not isinstance(versions, dict) or not all(isinstance(version, str) for version in versions.values()):

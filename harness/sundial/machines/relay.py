@@ -119,7 +119,7 @@ class FrameRelay:
 
 
 def _framed(source: IO[bytes]) -> bytes | None:
-    """The next frame; None at the end, or at what is no frame."""
+    """The next frame; None at the end, or at what is not a frame."""
     head = source.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None

@@ -120,7 +120,7 @@ class RemoteHost:
         self._forward("forward", "-L", f"{here}:{there}")
 
     def bring_no_more(self, there: Path, here: Path) -> None:
-        """Nobody connects to `there` any more; nothing happens when the connection is lost."""
+        """Nothing connects to `there` any more; nothing happens when the connection is lost."""
         with contextlib.suppress(RunFailed):
             self._forward("cancel", "-R", f"{there}:{here}")
 
@@ -217,7 +217,7 @@ class RemoteHost:
         try:
             answer: dict[str, Any] = json.loads(line)
         except ValueError as error:
-            raise RunFailed(f"host {self.name} answers what is no answer: {line[:200]!r}") from error
+            raise RunFailed(f"host {self.name} sent an invalid reply: {line[:200]!r}") from error
         if "error" in answer:
             raise RunFailed(f"host {self.name}: {answer['error']}")
         return answer

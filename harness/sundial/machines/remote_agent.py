@@ -2,7 +2,7 @@
 """Our part on another computer: keeps files for its machines there, and ends them when the connection does.
 
 Runs there as a program of its own, sent through ssh together with `reaper`: standard library only, and nothing stays
-but the cache of kernels. It is told what to do in JSON lines on its standard input and answers each in one line:
+but the cache of kernels. It reads requests as JSON lines from standard input and answers each in one line:
 
     {"have": SHA256}                 {"path": PATH} of that file, checked now, or {"path": null}
     {"keep": SHA256, "bytes": N}     and N bytes behind the line: {"path": PATH} once they have that digest

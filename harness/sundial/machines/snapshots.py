@@ -8,7 +8,7 @@ What is damaged is made again. Every user holds a shared lock, a maker an exclus
 make the same one at once and none is removed under a reader.
 
 QEMU opens `memory` for writing even where it maps it copy-on-write (8.2 and newer need not), so the file is writable
-for whomever QEMU is, in a folder that nobody else enters. A write to it would change machines that run: a user looks
+for QEMU's user, in a folder that no other user enters. A write to it would change machines that run: a user looks
 at the seals once more when its machines have ended (`Snapshot.is_sealed`).
 """
 

@@ -41,7 +41,7 @@ class Switchboard:
         self._ports.append(served)
 
     def close(self) -> None:
-        """No more callers; those that wait are told."""
+        """No more callers; those that wait get an error."""
         for port in self._ports:
             self._call(port.close())
         self._loop.call_soon_threadsafe(self._over.set)
@@ -66,7 +66,7 @@ class _Port:
         self._callers: dict[int, asyncio.StreamWriter] = {}
         """By number, in the order in which they called: those whose command has not ended."""
         self._gone = ""
-        """Why nobody answers any more."""
+        """Why there are no more answers."""
         self._sending = asyncio.Lock()
 
     async def open(self, port: Path, callers: Path) -> None:

@@ -199,7 +199,7 @@ def _monitor(handle: Any, asked: Asked) -> str:
         command = text.split()[0] if hmp else json.loads(text)["execute"]
     except (IndexError, KeyError, TypeError, ValueError):
         raise BadInput(
-            f"{text!r} is no command of QEMU", allowed='{"execute": "query-..."}, or --hmp info ...'
+            f"{text!r} is not a command of QEMU", allowed='{"execute": "query-..."}, or --hmp info ...'
         ) from None
     if command not in HMP_READS if hmp else not str(command).startswith(QMP_READS):
         reads = ", ".join(HMP_READS) if hmp else ", ".join(QMP_READS)

@@ -106,7 +106,7 @@ def initrd_fault(file: BinaryIO, *, compressed: bool) -> str | None:
         return "is lz4 in its frame format, which no kernel unpacks"
     packed = compression(head)
     if packed is None:
-        return "is no cpio archive, and not compressed in a way that kernels know"
+        return "is not a cpio archive, and not compressed in a way that kernels know"
     if not compressed:
         return f"is compressed ({packed}), which the image's kernel does not unpack"
     return None if packed not in UNPACKERS else _inside_fault(packed, head)
@@ -123,7 +123,7 @@ def _inside_fault(packed: str, head: bytes) -> str | None:
     except DAMAGES as error:
         return f"is damaged ({packed}): {error}"
     # A bzip2 block may be longer than what was read.
-    return f"is {packed} of something that is no cpio archive" if inside and not inside.startswith(_CPIO) else None
+    return f"is {packed} of something that is not a cpio archive" if inside and not inside.startswith(_CPIO) else None
 
 
 def _elf_fault(file: BinaryIO, head: bytes, size: int) -> str | None:
@@ -159,7 +159,7 @@ def _aligned(size: int) -> int:
 
 
 def _at(file: BinaryIO, offset: int, size: int) -> bytes:
-    """At most `size` bytes from `offset`; fewer where the file ends, none where the offset is no place in a file."""
+    """At most `size` bytes from `offset`; fewer where the file ends, none where the offset is not a place in a file."""
     if offset >= 1 << 63:
         return b""
     file.seek(offset)

@@ -225,7 +225,7 @@ def _routes(topology: Topology) -> Iterator[Finding]:
                 yield Finding((*path, "to"), f"{name} is itself on {route.to}", "a network of others")
             elif not on_link or owner in (None, name):
                 others = [at for at, who in owners.items() if who != name and any(at in each.network for each in own)]
-                what = f"{route.via} is no neighbour of {name}"
+                what = f"{route.via} is not a neighbour of {name}"
                 yield Finding((*path, "via"), what, ", ".join(map(str, others)))
             elif owner is not None and not IMAGES[topology.machines[owner].image or topology.defaults.image].routes:
                 fitting = " or ".join(each for each, kind in IMAGES.items() if kind.routes)

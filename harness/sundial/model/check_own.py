@@ -60,7 +60,7 @@ def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) 
         where = written_at(topology, name, "files", path)
         above = next((other for other in files if path.startswith(f"{other}/")), None)
         if above is not None:
-            yield Finding(where, f"{above!r} is a file, too", "a path that is no folder of another")
+            yield Finding(where, f"{above!r} is a file, too", "a path that is not a folder of another")
         elif image.flat_files and path.count("/") > 1:
             what = f"image {image.name!r}, which {name!r} boots, has no folders"
             yield Finding(where, what, f"a name in its root, such as '/{path.rpartition('/')[2]}'")

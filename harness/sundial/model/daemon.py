@@ -54,25 +54,25 @@ class DaemonUri:
 def parse_daemon(text: str, allowed: str = ALLOWED) -> DaemonUri:
     """What `--connect` takes beside the embedded driver. Raises BadInput."""
     if not text.isprintable() or " " in text:
-        raise BadInput(f"{text!r} is no URI: unusual characters are written as %XX", allowed=allowed)
+        raise BadInput(f"{text!r} is not a URI: unusual characters are written as %XX", allowed=allowed)
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise BadInput(f"{text!r} is no URI: {error}", allowed=allowed) from error
+        raise BadInput(f"{text!r} is not a URI: {error}", allowed=allowed) from error
     scheme, _, transport = parts.scheme.partition("+")
     mode = parts.path.removeprefix("/")
     if scheme != "qemu" or transport not in get_args(Transport) or mode not in get_args(Mode) or parts.fragment:
-        raise BadInput(f"{text!r} is no daemon that runs QEMU machines", allowed=allowed)
+        raise BadInput(f"{text!r} is not a daemon that runs QEMU machines", allowed=allowed)
     user = unquote(parts.username) if parts.username else None
     host = unquote(parts.hostname) if parts.hostname else None
     if parts.password is not None:
         raise BadInput("a URI holds no password", allowed="a key, with ?keyfile=PATH or in ssh's agent")
     # Both become arguments of ssh, which would take what begins with a hyphen as an option.
     if host is not None and not _HOST.fullmatch(host):
-        raise BadInput(f"{host!r} is no host's name or address", allowed=allowed)
+        raise BadInput(f"{host!r} is not a host's name or address", allowed=allowed)
     if user is not None and not _USER.fullmatch(user):
-        raise BadInput(f"{user!r} is no user's name", allowed=allowed)
+        raise BadInput(f"{user!r} is not a user's name", allowed=allowed)
     if transport == "ssh" and host is None:
         raise BadInput(f"{text!r} names no host", allowed="qemu+ssh://USER@HOST/session")
     options = _options(text, parts.query)
@@ -88,7 +88,7 @@ def parse_host(text: str) -> DaemonUri:
         if name not in SSH_OPTIONS:
             raise BadInput(f"option {name!r} of {text!r} is not known", allowed=", ".join(SSH_OPTIONS))
         if name in SSH_OWN and not (value.startswith("/") and _PATH.fullmatch(value)):
-            what = f"{value!r} is no absolute path that ssh can be given"
+            what = f"{value!r} is not an absolute path that ssh can be given"
             raise BadInput(what, field=name, allowed=f"{name}=/PATH without quotes, backslashes and dollars")
     return uri
 
@@ -99,7 +99,7 @@ def _options(text: str, query: str) -> dict[str, str]:
     for word in filter(None, query.split("&")):
         name, equals, value = word.partition("=")
         if not equals or not value or name in options:
-            raise BadInput(f"{word!r} in {text!r} is no option", allowed="NAME=VALUE, each name once")
+            raise BadInput(f"{word!r} in {text!r} is not an option", allowed="NAME=VALUE, each name once")
         options[name] = unquote(value)
         if not options[name].isprintable():
             raise BadInput(f"{word!r} in {text!r} holds what cannot be printed", allowed="NAME=VALUE")

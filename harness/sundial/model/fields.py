@@ -279,7 +279,7 @@ class HostUri(Marker):
         if isinstance(value, DaemonUri):
             return value
         if not isinstance(value, str):
-            raise BadInput(f"{value!r} is no URI", allowed=HOST_ALLOWED)
+            raise BadInput(f"{value!r} is not a URI", allowed=HOST_ALLOWED)
         return parse_host(value)
 
     def show(self, value: Any) -> str:

@@ -87,7 +87,7 @@ def read_whole(path: str, size: int) -> bytes:
     with _opened(path, "the same file as before") as file:
         content = file.read(size + 1)
     if len(content) != size:
-        raise Unusable(f"{path} was changed while it was read", "a file that nobody writes")
+        raise Unusable(f"{path} was changed while it was read", "a file that is not being written")
     return content
 
 
@@ -112,7 +112,7 @@ def _opened(path: str, allowed: str) -> BinaryIO:
         raise Unusable(f"{path} cannot be read: {error.strerror}", allowed) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise Unusable(f"{path} is no regular file", allowed)
+        raise Unusable(f"{path} is not a regular file", allowed)
     return os.fdopen(handle, "rb")
 
 

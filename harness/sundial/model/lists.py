@@ -27,11 +27,11 @@ class Calls(Marker):
         if isinstance(value, int) and not isinstance(value, bool):
             return ((0, _CALLS.parse(value)),)
         if not isinstance(value, dict) or 0 not in value:
-            raise BadInput(f"{value!r} is no number of calls", allowed=self.ALLOWED)
+            raise BadInput(f"{value!r} is not a number of calls", allowed=self.ALLOWED)
         steps = []
         for size, calls in value.items():
             if not isinstance(size, int) or size < 0:
-                raise BadInput(f"{size!r} is no size", allowed=self.ALLOWED)
+                raise BadInput(f"{size!r} is not a size", allowed=self.ALLOWED)
             steps.append((size, _CALLS.parse(calls)))
         return tuple(sorted(steps))
 
@@ -91,7 +91,7 @@ class Trace(Marker):
         if isinstance(value, str) and value in self.WORDS:
             return value
         if not isinstance(value, list | tuple) or not 0 < len(value) <= self.MOST:
-            raise BadInput(f"{value!r} is no way to trace", allowed=self.ALLOWED)
+            raise BadInput(f"{value!r} is not a way to trace", allowed=self.ALLOWED)
         for name in value:
             if not isinstance(name, str) or not self._NAME.fullmatch(name):
                 raise BadInput(f"{name!r} cannot be a function's name", allowed=self.ALLOWED)

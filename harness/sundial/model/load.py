@@ -114,7 +114,7 @@ def _written(reference: str, overrides: Sequence[str]) -> Source:
     for override in parsed:
         if not is_for_topology(override):
             allowed = "clock, accelerator, defaults.*, hosts.*, machines.*, devices.*, segments.*, mtu"
-            raise BadInput("is no field of a topology", file=SET, field=override.key, allowed=allowed)
+            raise BadInput("is not a field of a topology", file=SET, field=override.key, allowed=allowed)
     apply_to_topology(source, parsed)
     return source
 

@@ -50,7 +50,7 @@ class Nic:
 
     @property
     def mapped(self) -> bool:
-        """Whether it is no network adapter, but one whose memory the guest maps."""
+        """Whether it is not a network adapter, but one whose memory the guest maps."""
         return self.device == MAPPED_DEVICE
 
 

@@ -38,8 +38,8 @@ def _plain(node: Any) -> Any:
     rest = {key: _plain(value) for key, value in node.items() if key != "x-allowed"}
     if allowed is None:
         return rest
-    told = node.get("description")
-    return {**rest, "description": f"{told} Allowed: {allowed}." if told else f"Allowed: {allowed}."}
+    text = node.get("description")
+    return {**rest, "description": f"{text} Allowed: {allowed}." if text else f"Allowed: {allowed}."}
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Sizes(Marker):
         if isinstance(value, int) and not isinstance(value, bool):
             value = [value]
         if not isinstance(value, list | tuple):
-            raise BadInput(f"{value!r} is no list of sizes", allowed=ALLOWED)
+            raise BadInput(f"{value!r} is not a list of sizes", allowed=ALLOWED)
         items = tuple(_item(part) for part in value)
         if not items:
             raise BadInput("the list of sizes is empty", allowed=ALLOWED)
@@ -68,10 +68,10 @@ def _item(part: object) -> SizeItem:
         return _size(int(text))
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise BadInput(f"{part!r} is no size", allowed=ALLOWED)
+        raise BadInput(f"{part!r} is not a size", allowed=ALLOWED)
     first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
     if first > last or step == 0:
-        raise BadInput(f"{part!r} is no range", allowed="FIRST:LAST:STEP with FIRST <= LAST and STEP >= 1")
+        raise BadInput(f"{part!r} is not a range", allowed="FIRST:LAST:STEP with FIRST <= LAST and STEP >= 1")
     _size(first)
     _size(last)
     return range(first, last + 1, step)

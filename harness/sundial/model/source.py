@@ -76,7 +76,7 @@ class Source:
     def put(self, path: FieldPath, value: Any, origin: Origin) -> None:
         """Write `value` at `path`, making mappings on the way.
 
-        Raises BadInput where the path goes through something that is no mapping or list.
+        Raises BadInput where the path goes through something that is not a mapping or list.
         """
         node: Any = self.data
         place: list[str | int] = []

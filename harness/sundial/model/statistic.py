@@ -16,7 +16,7 @@ class Statistic(Protocol):
 
     @property
     def rule(self) -> str:
-        """What it takes, for whoever writes a scenario."""
+        """What it takes, for those who write a scenario."""
 
     @property
     def sentence(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every frame has a reason: what is no packet of a call is classified and counted, and what remains is a mismatch."""
+"""Every frame has a reason: what is not a packet of a call is classified and counted; what remains is a mismatch."""
 
 from __future__ import annotations
 

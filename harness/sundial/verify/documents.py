@@ -125,7 +125,7 @@ def _length(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Ite
 
 def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Iterator[_Row]:
     """Under the virtual clock a machine that has heard nothing sends nothing before the first thing it records, where
-    that is no call: the connections that calls take are opened before the first of them."""
+    that is not a call: the connections that calls take are opened before the first of them."""
     if run.clock != "virtual":
         return
     seen = (

@@ -154,7 +154,7 @@ def _wires(frames: pl.DataFrame, ports: pl.DataFrame) -> tuple[dict[str, list[Ar
     A frame at a receiver is the latest that its sender has sent with the same octets.
     """
     machines = ports.filter(~pl.col("joins")).select("end", "machine")
-    # What says of itself from where to where it goes is no frame.
+    # What says of itself from where to where it goes is not a frame.
     at_ports = frames.filter(pl.col("fate").is_null(), pl.col("eth_source").is_not_null())
     at_ports = at_ports.join(machines, on="end", how="inner")
     columns = ("eth_source", "octets_hash", "time_ns", "machine")

@@ -2,7 +2,7 @@
 """What verification asks of a kind of workload.
 
 A kind speaks a protocol over UDP and TCP (`sockets`), has a transport of its own that calls go over (`transport`),
-makes traffic that is no call (`background`), or several of these.
+makes traffic that is not a call (`background`), or several of these.
 """
 
 from __future__ import annotations

@@ -401,4 +401,4 @@ def test_virsh_asks_the_keeper_or_becomes_virsh(call: Call, monkeypatch: pytest.
     call("virsh", "dominfo", "--domain", "client")
     assert became == [(str(virsh), ["virsh", "-c", "qemu:///session", "dominfo", "--domain", "client"])]
     result = call("virsh", "--connect", "xen:///", "list")
-    assert (result.exit_code, result.stderr.startswith("sundial: --connect: 'xen:///' is no daemon")) == (2, True)
+    assert (result.exit_code, result.stderr.startswith("sundial: --connect: 'xen:///' is not a daemon")) == (2, True)

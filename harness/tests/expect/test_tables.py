@@ -118,7 +118,7 @@ def test_a_reply_above_the_handle_limit_becomes_a_system_error() -> None:
 
 
 def test_the_last_fragment_may_fill_the_room_that_others_cannot() -> None:
-    # MTU 4528: R = 4508 is no multiple of 8, U = 4504.
+    # MTU 4528: R = 4508 is not a multiple of 8, U = 4504.
     assert sunrpc("udp", 4456, 4528).request.lengths == (4508,)
     assert sunrpc("udp", 4457, 4528).request.lengths == (4504, 8)
     big = Options(udp_message=65507)

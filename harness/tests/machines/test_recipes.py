@@ -126,7 +126,7 @@ def test_a_result_of_another_recipe_is_damage(several: Path) -> None:
 def test_ticks_a_second_are_a_number(several: Path, hz: str) -> None:
     build = several / "images/tiny/build"
     build.write_text(build.read_text().replace('"version": 1', f'"version": 1, "hz": {hz}'))
-    with pytest.raises(HostLacks, match=r"hz in its manifest\.json is no number of ticks a second"):
+    with pytest.raises(HostLacks, match=r"hz in its manifest\.json is not a number of ticks a second"):
         Images(several, Choice()).build("tiny", silent)
 
 

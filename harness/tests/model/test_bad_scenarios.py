@@ -37,7 +37,7 @@ SUNRPC = (
 CASES = [
     ("app: sunrpc", "app: dcerpc", "5: workloads.0.app: 'dcerpc' is not known; allowed: sunrpc, raw, iperf3, mbcf, dce, grpc, rpyc, vmmc, shrimprpc"),
     ("transports: [udp]", "transports: [sctp]", "6: workloads.0.transports: 'sctp' is not known; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b, vrpc, vrpc-mbcf"),
-    ("sizes: [0, 16]", "sizes: [16:8:4]", "7: workloads.0.sizes: '16:8:4' is no range; allowed: FIRST:LAST:STEP with FIRST <= LAST and STEP >= 1"),
+    ("sizes: [0, 16]", "sizes: [16:8:4]", "7: workloads.0.sizes: '16:8:4' is not a range; allowed: FIRST:LAST:STEP with FIRST <= LAST and STEP >= 1"),
     ("sizes: [0, 16]", "transports: [tcp]", '7: is not YAML: found duplicate key "transports" with value "[\'tcp\']" (original value: "[\'udp\']")'),
     ("    calls: 3", "    call: 3", f"8: workloads.0.call: unknown field; allowed: {SUNRPC}"),
     ("    calls: 3", "    retry_timeout: 1500 us", "8: workloads.0.retry_timeout: '1500 us' has the wrong unit 'us' (known: ms, s, min); allowed: a time in whole ms from 1 ms to 60 min, such as '500 ms'"),

@@ -67,7 +67,7 @@ RPC_MESSAGE = "(a UDP message of 8800 bytes; udp_message_size changes it)"
 RULES = [
     ("dce", "fragment: 4097", "fragment: fragment 4097 is not a multiple of 8; allowed: such as 4096"),
     ("dce", "window: 3 KiB", "window: window 3072 below a fragment of 4096 bytes; allowed: at least one fragment"),
-    ("dce", "window: 5000", "window: window 5000 is no whole number of KiB; allowed: such as 32 KiB"),
+    ("dce", "window: 5000", "window: window 5000 is not a whole number of KiB; allowed: such as 32 KiB"),
     ("dce", "semantics: broadcast, sizes: [4017]", "sizes: 4017 bytes do not fit dce put over udp; allowed: 0 to 4016 bytes (one fragment of a broadcast)"),
     ("dce", "semantics: broadcast, binding: mapper", "binding: mapper with broadcast: which machine would be asked?; allowed: string"),
     ("dce", "semantics: broadcast, policy: osf", "policy: osf with broadcast, which may not be in fragments; allowed: window or halves"),

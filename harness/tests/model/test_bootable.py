@@ -73,15 +73,15 @@ def test_what_a_kernel_calls_itself() -> None:
         (lzma.compress(ARCHIVE, lzma.FORMAT_ALONE), None),
         (b"\x02\x21\x4c\x18 lz4", None),
         (b"\x28\xb5\x2f\xfd zstd", None),
-        (gzip.compress(b"text", mtime=0), "is gzip of something that is no cpio archive"),
+        (gzip.compress(b"text", mtime=0), "is gzip of something that is not a cpio archive"),
         (
             gzip.compress(ARCHIVE, mtime=0)[:2] + b"xxxxxxxxxxxxxxxxxxxx",
             "is damaged (gzip): Error -3 while decompressing data: ",
         ),
         (b"\x04\x22\x4d\x18", "is lz4 in its frame format, which no kernel unpacks"),
         (b"070707", "is a cpio archive of the old kind, which cpio -H newc does not write"),
-        (b"", "is no cpio archive, and not compressed in a way that kernels know"),
-        (b"PK\x03\x04", "is no cpio archive, and not compressed in a way that kernels know"),
+        (b"", "is not a cpio archive, and not compressed in a way that kernels know"),
+        (b"PK\x03\x04", "is not a cpio archive, and not compressed in a way that kernels know"),
     ],
 )
 def test_initrds(data: bytes, fault: str | None) -> None:

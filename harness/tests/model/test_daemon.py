@@ -75,9 +75,12 @@ def test_what_is_no_uri_is_one_line(text: str) -> None:
         ("qemu:///system", "does not go by ssh"),
         ("qemu+tls://far/system", "does not go by ssh"),
         ("qemu+ssh://far/system?no_verify=1", "option 'no_verify' of .* is not known; allowed: keyfile, known_hosts"),
-        ("qemu+ssh://far/system?keyfile=~/.ssh/id", "keyfile: '~/.ssh/id' is no absolute path that ssh"),
-        ("qemu+ssh://far/system?known_hosts=/%24%7BHOME%7D", "known_hosts: '/.{HOME}' is no absolute path that ssh"),
-        ("qemu+ssh://far/system?keyfile=/a%22b", "keyfile: '/a.b' is no absolute path that ssh"),
+        ("qemu+ssh://far/system?keyfile=~/.ssh/id", "keyfile: '~/.ssh/id' is not an absolute path that ssh"),
+        (
+            "qemu+ssh://far/system?known_hosts=/%24%7BHOME%7D",
+            "known_hosts: '/.{HOME}' is not an absolute path that ssh",
+        ),
+        ("qemu+ssh://far/system?keyfile=/a%22b", "keyfile: '/a.b' is not an absolute path that ssh"),
     ],
 )
 def test_a_host_is_reached_by_ssh_alone(text: str, words: str) -> None:
@@ -134,7 +137,7 @@ def test_machines_are_on_hosts(tmp_path: Path) -> None:
             "8: machines.server.on: virtual time does not reach host 'b'; allowed: the",
         ),
         (('"qemu+ssh://me@b/session"', "qemu:///session"), "4: hosts.b.connect: 'qemu:///session' does not go by ssh"),
-        (('"qemu+ssh://me@b/session"', "[1]"), "4: hosts.b.connect: [1] is no URI; allowed: qemu+ssh://"),
+        (('"qemu+ssh://me@b/session"', "[1]"), "4: hosts.b.connect: [1] is not a URI; allowed: qemu+ssh://"),
         (("b: {connect", "b: {conect"), "4: hosts.b"),
     ],
 )

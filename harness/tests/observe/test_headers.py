@@ -78,7 +78,7 @@ def test_what_is_no_such_header_is_null() -> None:
 
 
 def test_tshark_reads_the_same(tmp_path: Path) -> None:
-    """1000 frames with flipped bits: both readers say the same, or one of them says that it is no header."""
+    """1000 frames with flipped bits: both readers say the same, or one of them says that it is not a header."""
     generator = random.Random(1)
     frames = []
     for place in range(1000):

@@ -95,7 +95,7 @@ def test_a_cut_file_is_refused_with_the_offset_of_the_cut_block(tmp_path: Path, 
     ("content", "said"),
     [
         (b"", "the file is empty"),
-        (b"hello, this is no capture at all", "neither pcapng nor pcap at byte 0"),
+        (b"hello, this is not a capture at all", "neither pcapng nor pcap at byte 0"),
         (struct.pack("<IHHiIIIIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1, 0, 0, 100, 100), "truncated frame at byte 24"),
         (struct.pack("<IHHiIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1, 0), "truncated record header at byte 24"),
     ],

@@ -251,7 +251,7 @@ def test_iperf3_results_get_a_table(tmp_path: Path) -> None:
 
 
 def test_without_run_json_it_is_no_run_directory(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"run\.json: is not there"):
+    with pytest.raises(BadInput, match=r"run\.json: is missing"):
         build_report(tmp_path)
     (tmp_path / "run.json").write_text("[1]")
     with pytest.raises(BadInput, match="not a JSON object"):

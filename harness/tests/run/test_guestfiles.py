@@ -106,7 +106,7 @@ def test_limits_are_named(tmp_path: Path) -> None:
 def test_a_rate_is_measured_over_a_second_or_more() -> None:
     allowance = Allowance(10.0)
     assert allowance.excess(4 * BYTES_PER_S, 0, 10.9) is None, "too early to tell"
-    assert allowance.excess(4 * BYTES_PER_S, 0, 14.0) is None, "a host that slept is no flood"
+    assert allowance.excess(4 * BYTES_PER_S, 0, 14.0) is None, "a host that slept is not a flood"
     said = allowance.excess(7 * BYTES_PER_S, 0, 15.5)
     assert said == "it writes 128 MiB a second to samples and console; allowed: 64"
 

@@ -82,7 +82,7 @@ def assert_called(run: Path, host: SecondHost) -> None:
     counted = json.loads((run / "wire" / "counters.json").read_text())
     port = counted["segments"]["lan"]["ports"]["server:eth0"]
     frames = ran["frames"]["server:eth0"]
-    # The word that it is done is the fabric's alone, and is no frame of the wire.
+    # The word that it is done is the fabric's alone, and is not a frame of the wire.
     assert frames["to_machine"] == port["rx_frames"]
     assert port["tx_frames"] <= frames["to_fabric"] <= port["tx_frames"] + 1
     assert frames["undelivered"] == 0

@@ -55,7 +55,7 @@ def test_a_counter_that_differs_is_named(
 
 
 def test_sound_counters_pass_and_a_frame_lost_by_the_capture_is_noticed(tmp_path: Path) -> None:
-    """An acknowledgement gone at both ends balances, and is no call's: the fabric's count alone tells."""
+    """An acknowledgement gone at both ends balances, and is not a call's: the fabric's count alone tells."""
     bed = Bed(tmp_path / "run")
     stream = Stream(bed, 800, RPC_PORT, {CLIENT: 1, SERVER: 2})
     stream.open()

@@ -62,7 +62,7 @@ def test_a_pipe_or_a_link_is_no_file_of_a_run(run: Path, make: Callable[[Path], 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "wire/../run.json", "wire/a/b.pcapng", "notes"])
 def test_a_capture_must_be_one_of_the_run(run: Path, name: str) -> None:
     change(run, captures={name: "0" * 64})
-    with pytest.raises(BadInput, match="no capture of a run"):
+    with pytest.raises(BadInput, match="not a capture of a run"):
         verify_run(run)
 
 

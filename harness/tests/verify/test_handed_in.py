@@ -99,8 +99,8 @@ def problems(bed: Bed, latencies: dict[str, int]) -> set[str]:
 def test_a_frame_that_begins_before_its_adapter_can_have_it_is_found(
     tmp_path: Path, latencies: dict[str, int], found: set[str]
 ) -> None:
-    """The request's first bit is 1 ns after its client read the clock: made before that, it is no request of the call.
-    The reply's is 9 us after the request's last."""
+    """The request's first bit is 1 ns after its client read the clock: made before that, it is not a request of the
+    call. The reply's is 9 us after the request's last."""
     bed = Bed(tmp_path / "run")
     bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
     bed.udp_call(16, 100)

@@ -111,7 +111,7 @@ _SUMS = {
     "client's": (CLIENT,), "server's": (SERVER,), SOFTWARE: (CLIENT, SERVER), HARDWARE: (HARDWARE,),
     WHOLE: (CLIENT, SERVER, HARDWARE, ""),
 }  # fmt: skip
-"""Whose steps are in each; what is in no step is nobody's."""
+"""Whose steps are in each; what is in no step belongs to neither."""
 
 
 def _us(ns: int) -> str:

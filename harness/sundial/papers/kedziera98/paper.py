@@ -32,7 +32,7 @@ class Value(Strict):
 
     @property
     def one(self) -> float:
-        """Of a value that is no range."""
+        """Of a value that is not a range."""
         assert not isinstance(self.number, tuple)
         return self.number
 

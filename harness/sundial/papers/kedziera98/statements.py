@@ -59,7 +59,7 @@ def peak(curve: Curve) -> Peak:
 
 
 def drops(curve: Curve) -> tuple[list[Run], list[int]]:
-    """Runs of slow sizes, and single ones. Raises Undecidable where a run could not be told from the rest."""
+    """Runs of slow sizes, and single ones. Raises Undecidable where a run cannot be told apart from the rest."""
     times = curve.times_us
     if len(times) < LEAST_SIZES:
         raise Undecidable(f"{curve.key} has {len(times)} sizes of the grid; {LEAST_SIZES} are needed to see a run")

@@ -35,7 +35,7 @@ def _null(results: Results) -> Judged:
     seen = results.of("window").seen(NULL)
     printed = results.paper.text.null_us
     least, most = min(printed) / 1e3, max(printed) / 1e3
-    reason = f"printed {least:g} to {most:g} ms; the machines' speed is fitted to it, so it is no test"
+    reason = f"printed {least:g} to {most:g} ms; the machines' speed is fitted to it, so it is not a test"
     return Judged(UNDECIDABLE, f"{seen.mean_us / 1e3:.2f} ms", reason)
 
 

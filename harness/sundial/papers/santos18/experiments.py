@@ -184,8 +184,8 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
 
 
 def switched(batch: Mapping[str, Any], counters: Mapping[str, Any], calls: int) -> float | None:
-    """Context switches of both processes, a call of a batch; `counters`: of its server, to which nobody else called the
-    function. None: they do not count them."""
+    """Context switches of both processes, a call of a batch; `counters`: of its server, where no other client
+    called the function. None: they do not count them."""
     own, there = batch.get(SWITCHES), counters.get(SWITCHES, {}).get(batch["procedure"])
     if own is None or there is None:
         return None

@@ -67,8 +67,8 @@ def _grows(means: Mapping[str, float], names: Iterable[str]) -> tuple[bool, str]
 
 def _grows_remotely(results: Results) -> Judged:
     means = results.means("grpc", "remote")
-    (strings, said), (arrays, told) = _grows(means, STRINGS), _grows(means, ARRAYS)
-    return Judged.of(strings and arrays, f"{said}; {told}", "each must be above the one before it")
+    (strings, of_strings), (arrays, of_arrays) = _grows(means, STRINGS), _grows(means, ARRAYS)
+    return Judged.of(strings and arrays, f"{of_strings}; {of_arrays}", "each must be above the one before it")
 
 
 def _object_remotely(results: Results) -> Judged:

@@ -77,7 +77,7 @@ def read_cells(segment: Atm, wire: Wire) -> Seen:
     table = read_erf(path, wire.epoch_ns, [*segment.ports, f"{wire.name}{FATE_SUFFIX}"])
     strange = table.filter(~pl.col("interface").is_in(segment.ports))
     if not strange.is_empty():
-        what = f"a cell at {strange['interface'][0]!r}, which is no port"
+        what = f"a cell at {strange['interface'][0]!r}, which is not a port"
         raise BadInput(what, file=str(path), allowed=", ".join(segment.ports))
     most = segment.capture.cells_most
     until_ns = int(table["time_ns"][-1]) if table.height >= most else _NEVER

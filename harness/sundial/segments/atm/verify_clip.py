@@ -109,7 +109,7 @@ def _compared(
 
 
 def _dropped(segment: Atm, wire: Wire) -> pl.DataFrame:
-    """A frame is dropped that is no IP packet, or for an address that is behind no port."""
+    """A frame is dropped that is not an IP packet, or for an address that is behind no port."""
     known = {address for port in segment.ports for address in wire.addresses.get(port, ())}
     rows: list[_Row] = []
     fates = wire.fates.with_columns(

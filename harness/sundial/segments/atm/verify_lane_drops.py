@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that a LAN emulation client drops, and why: it is no member yet, eight already wait for the same station, or
-nobody has answered for that. The capture of frames has them as fates."""
+"""Frames that a LAN emulation client drops, and why: it is not a member yet, eight already wait for the same station,
+or nobody has answered for that. The capture of frames has them as fates."""
 
 from __future__ import annotations
 

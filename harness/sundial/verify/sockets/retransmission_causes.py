@@ -13,7 +13,7 @@ A request that had reached the server and was not answered yet explains it where
 not repeated. A datagram for whose fragments its machine may have had no memory (`reassembly`) was lost as well. Some
 clients ask again when a reply to an earlier call comes (`other_replies`). Without that the cause is at one of the ends:
 a server that is too slow or silent, a client that has its answer and asks again.
-Under the real clock a machine waits for the host, too, and the time it takes is no evidence.
+Under the real clock a machine waits for the host, too, and the time it takes is not evidence.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def uncaused(
     """Requests sent again that nothing explains: call, reply, asked, answered, received, rows.
 
     `frames`: UDP with `call`; `sent` and `arrived`: their datagrams; `expected`: the expected layout of each leg;
-    `calls`: id, server and protocol; `servers`: what they were doing, None where their time is no evidence; `lines`: by
-    port, when the wire in front of it was free; `refused`: rows of frames that adapters did not send; `impatient`:
+    `calls`: id, server and protocol; `servers`: what they were doing, None where their time is not evidence; `lines`:
+    by port, when the wire in front of it was free; `refused`: rows of frames that adapters did not send; `impatient`:
     protocols whose clients ask again when a reply to an earlier call comes.
     """
     again = (

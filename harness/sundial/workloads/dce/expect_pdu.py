@@ -90,7 +90,7 @@ class Pdu:
 
     @property
     def last(self) -> bool:
-        """Whether the message ends here: a message of one PDU is no fragment."""
+        """Whether the message ends here: a message of one PDU is not a fragment."""
         return not self.flags & Flags.FRAGMENT or bool(self.flags & Flags.LAST_FRAGMENT)
 
     @property

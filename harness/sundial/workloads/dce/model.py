@@ -126,7 +126,7 @@ class DceKind:
             what = f"fragment {workload.fragment} is not a multiple of {FRAGMENT_STEP}"
             yield Finding((*path, "fragment"), what, f"such as {workload.fragment // FRAGMENT_STEP * FRAGMENT_STEP}")
         if workload.window % 1024:
-            yield Finding((*path, "window"), f"window {workload.window} is no whole number of KiB", "such as 32 KiB")
+            yield Finding((*path, "window"), f"window {workload.window} is not a whole number of KiB", "such as 32 KiB")
         elif workload.window < workload.fragment:
             what = f"window {workload.window} below a fragment of {workload.fragment} bytes"
             yield Finding((*path, "window"), what, "at least one fragment")

@@ -70,7 +70,7 @@ def _alike(capture: Capture, interface: Interface) -> NDArray[np.bool_]:
 
 
 def read(frame: bytes) -> dict[str, object]:
-    """The columns of one frame; none where it is no PDU. Of a first fragment the body is not all there."""
+    """The columns of one frame; none where it is not a PDU. Of a first fragment the body is not all there."""
     head = frame[_PAYLOAD : _PAYLOAD + HEADER]
     little = head[4] == 0x10
     length = int.from_bytes(head[74:76], "little" if little else "big")

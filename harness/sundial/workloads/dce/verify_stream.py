@@ -341,7 +341,7 @@ class Machine:
 
 
 def control(header: Pdu, kind: Type, **others: object) -> Pdu:
-    """A PDU that is no fragment, with the header of another one."""
+    """A PDU that is not a fragment, with the header of another one."""
     plain = replace(header, type=kind, flags=Flags(0), flags2=0, fragment=0, serial=0, auth=0, body=b"")
     return replace(plain, **others)  # type: ignore[arg-type]
 

@@ -193,7 +193,7 @@ def decode_string(octets: bytes, at: int) -> tuple[bytes, bool, int]:
         return text, False, begin + length
     decoded = decode_huffman(text)
     if decoded is None:
-        raise HpackError(f"{text.hex()} is no string in Huffman's code")
+        raise HpackError(f"{text.hex()} is not a string in Huffman's code")
     return decoded, True, begin + length
 
 

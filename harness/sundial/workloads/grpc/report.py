@@ -46,7 +46,7 @@ class GrpcReport:
 
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         yield Filter("requests and replies", "http2.type == 0", of_calls=True)
-        yield Filter("what is no part of a call", "http2.type == 3 || http2.type == 6 || http2.type == 7")
+        yield Filter("what is not a part of a call", "http2.type == 3 || http2.type == 6 || http2.type == 7")
         yield TCP_RETRANSMISSIONS
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:

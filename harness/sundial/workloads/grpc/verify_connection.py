@@ -225,7 +225,7 @@ class Connection:
         return least - (_TIMESTAMPS if self.conversation.timestamps else 0)
 
     def fewest(self, reply: bool, stretch: Stretch) -> int:
-        """Segments of a stretch. The first may have begun with what is no part of a call."""
+        """Segments of a stretch. The first may have begun with what is not a part of a call."""
         first = self.ways[reply].segments(stretch.begin, stretch.begin + 1)[0]
         length = stretch.end - max(first.begin, 0)
         return max(1, -(-length // self.segment)) if first.end < stretch.end else 1
@@ -329,9 +329,9 @@ class Connection:
 
 
 def _joined(opening: Sequence[Frame], octets: bytes) -> int | None:
-    """The increment of the window update that opens a client's connection, where it is no frame of its own: a library
-    that writes its settings together with the first request gives all windows at once, that of the prefix of the first
-    reply, too."""
+    """The increment of the window update that opens a client's connection, where it is not a frame of its own: a
+    library that writes its settings together with the first request gives all windows at once, that of the
+    prefix of the first reply, too."""
     settings, *updates = opening
     begin = len(http2.PREFACE) + len(settings.octets)
     if not updates or octets.startswith(updates[0].octets, begin) or len(octets) <= begin:

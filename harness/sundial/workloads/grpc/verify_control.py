@@ -45,7 +45,7 @@ class Direction:
 
 
 def check_control(link: Link, here: Direction, there: Direction, *, counted: bool) -> Iterator[Wrong]:
-    """Findings about one direction; `there` is the other. `counted`: what is no part of a call may be there."""
+    """Findings about one direction; `there` is the other. `counted`: what is not a part of a call may be there."""
     yield from _check_settings(link, here, there, counted=counted)
     if counted:
         yield from _check_pings(link, here, there)
@@ -172,7 +172,7 @@ def _grants(side: Direction, opening: Sequence[Frame]) -> Iterator[tuple[int, Fr
 
 def _apply(windows: Windows, frame: Frame) -> None:
     if frame.type == Type.SETTINGS:
-        with suppress(http2.Http2Error):  # what is no settings has its finding where it was due
+        with suppress(http2.Http2Error):  # what is not a SETTINGS frame has its finding where it was due
             for number, value in http2.read_settings(frame):
                 if number == http2.Setting.INITIAL_WINDOW_SIZE:
                     windows.resize(value)

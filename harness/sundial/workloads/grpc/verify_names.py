@@ -96,7 +96,7 @@ class Link:
 
     @cached_property
     def cut(self) -> bool:
-        """Whether it broke: what is missing at its end is no fault of its frames."""
+        """Whether it broke: what is missing at its end is not a fault of its frames."""
         return any(call.error == BROKEN for call in self.calls) or (self.step.broke and not self.calls)
 
 

@@ -105,7 +105,7 @@ class _Mbcf:
 
 
 def read_frame(frame: bytes) -> dict[str, int | str]:
-    """The columns of one frame; none where it is no MBCF, or too short for its header."""
+    """The columns of one frame; none where it is not MBCF, or too short for its header."""
     if frame[_ETHERTYPE_AT : _ETHERTYPE_AT + 2] != _ETHERTYPE or len(frame) < ETHERNET + HEADER:
         return {}
     target, source, _, op, flags, first, tag, *numbers = _HEADER.unpack_from(frame)

@@ -19,7 +19,7 @@ class MbcfReport:
     clients: Mapping[str, Client] = {CLIENT: Client(CLIENT)}
 
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
-        """An operation is no exchange of a request and a reply."""
+        """An operation is not an exchange of a request and a reply."""
         return None
 
     def moves(self, procedure: str) -> int:

@@ -81,7 +81,7 @@ def node_numbers(run: RunDirectory) -> dict[int, int]:
 
 
 def with_nodes(frames: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
-    """Sets `mbcf_source` and `mbcf_target`: 0 for an address that is no node's."""
+    """Sets `mbcf_source` and `mbcf_target`: 0 for an address that is not a node's."""
     return frames.with_columns(
         pl.col(f"mbcf_{end}_mac").replace_strict(dict(numbers), default=0, return_dtype=pl.UInt32).alias(f"mbcf_{end}")
         for end in ("source", "target")

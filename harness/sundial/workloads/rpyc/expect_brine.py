@@ -165,7 +165,7 @@ def _decode(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         return _CONSTANTS[tag], at
     if tag == _TEXT:
         if data[at] != _EMPTY_TEXT and not _BYTES_1 <= data[at] <= _BYTES_32:
-            raise Malformed("a text that is no bytes")
+            raise Malformed("a text that is not bytes")
         value, at = _decode(data, at, depth)
         return value.decode(), at
     if _BYTES_1 <= tag <= _BYTES_32:

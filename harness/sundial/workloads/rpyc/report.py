@@ -47,7 +47,7 @@ class RpycReport:
         return None
 
     def moves(self, procedure: str) -> int:
-        """Lists and objects never cross, so what does is no measure."""
+        """Lists and objects never cross, so what does is not a measure."""
         return 0 if functions.BY_NAME[procedure].size == 0 else 1 if procedure == "distance" else BOTH_DIRECTIONS
 
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:

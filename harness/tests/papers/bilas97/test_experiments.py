@@ -76,6 +76,6 @@ def test_messages_that_are_others_are_not_compatible(tmp_path: Path) -> None:
     assert json.loads((sizes / "run.json").read_text())["topology"]
     for mismatches, outcome in ((0, MET), (2, NOT_MET)):
         results = performed({"sizes": (sizes, mismatches)})
-        # The call of `finished` beside it is no Sun RPC.
+        # The call of `finished` beside it is not a Sun RPC.
         assert results.compared == {"sizes": Compared(1, mismatches)}
         assert outcomes(results)["B6"] == outcome

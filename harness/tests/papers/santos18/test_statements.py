@@ -47,7 +47,7 @@ def holding() -> Results:
     for variant in ("numpy", "zip"):
         for container, mean in (("list", 12.0), ("tuple", 1.5)):
             results.cells[Case("rpyc", "local", DISTANCE, container, variant)] = cell(mean)  # type: ignore[arg-type]
-    # X3 goes by the greatest ratio, which is RPyC's: 20.5 / 0.5 = 41 is no ten.
+    # X3 goes by the greatest ratio, which is RPyC's: 20.5 / 0.5 = 41 is not a ten.
     for function in FIRST_ELEVEN:
         put(results, "rpyc", "remote", function, 17.0 + RPYC[function] / 10, 0.5)
         put(results, "rpyc", "local", function, RPYC[function] * 1.9)

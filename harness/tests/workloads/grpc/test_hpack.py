@@ -178,7 +178,7 @@ def test_a_smaller_table_forgets() -> None:
         ("ff", "within an integer"),
         ("ff80", "within an integer"),
         ("ffff ffff ffff 7f", "more than 32 bits"),
-        ("0001 6181 00", "no string in Huffman"),
+        ("0001 6181 00", "not a string in Huffman"),
     ],
 )
 def test_what_is_no_block(block: str, why: str) -> None:

@@ -21,7 +21,7 @@ def test_frames_there_and_back(written: list[Frame], cut: int) -> None:
     assert [end for end, _ in read] == [
         sum(len(frame.octets) for frame in written[: place + 1]) for place in range(len(written))
     ]
-    # What has not come whole is no frame yet.
+    # What has not come whole is not a frame yet.
     cut = min(cut, len(octets))
     whole = [frame for end, frame in read if end <= len(octets) - cut]
     assert [frame for _, frame in http2.frames(octets[: len(octets) - cut])] == whole

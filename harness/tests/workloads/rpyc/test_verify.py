@@ -349,7 +349,7 @@ def test_a_killed_server_whose_kernel_resets(tmp_path: Path, call: int) -> None:
 
 
 def test_a_server_that_dies_before_a_call_is_sent(tmp_path: Path) -> None:
-    """What its clients still had to say is no mismatch of theirs; that it was to die later is one."""
+    """What its clients still had to say is not a mismatch of theirs; that it was to die later is one."""
     spoken = Spoken(tmp_path)
     spoken.kill(3)
     del spoken.order[-1]

@@ -13,7 +13,7 @@ LARGEST = MAX_UDP_PAYLOAD
 
 
 def expect_call(shape: Shape) -> Call:
-    """The packets of one toy and of the one that comes back. Raises ValueError for what is no toy."""
+    """The packets of one toy and of the one that comes back. Raises ValueError for what is not a toy."""
     if shape.transport != "udp" or shape.size < HEADER:
         raise ValueError(f"{shape.size} bytes over {shape.transport}: a toy is a datagram of {HEADER} bytes or more")
     return Call(udp_leg(shape.size, shape.mtu), udp_leg(shape.size, shape.mtu))
