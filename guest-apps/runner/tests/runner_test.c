@@ -323,7 +323,7 @@ int main(void)
         {"archives_are_unpacked", archives_are_unpacked},
         {"what_is_there_already_stays", what_is_there_already_stays},
         {"an_archive_gives_its_memory_back", an_archive_gives_its_memory_back},
-        {"a_signal_is_no_exit_status", a_signal_is_told_from_an_exit_status},
+        {"a_signal_is_no_exit_status", a_signal_is_no_exit_status},
     };
 
     return run_tests(tests, sizeof(tests) / sizeof(*tests));
