@@ -145,8 +145,8 @@ check-guest-apps: ## What runs in Linux guests, on the host
 check-sss-core: ## SSS-CORE's parts, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps/sss-core check
 
-check-python: ## The harness without machines
-	@cd harness && ../$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not vm $(TIER) and not alone" tests
+check-python: ## The harness without machines; tests wait for tshark and for commands, so one worker more than cores
+	@cd harness && ../$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "not vm $(TIER) and not alone" tests
 
 check-images: ## The images' recipes, and what Buildroot reads, without a release
 	@$(PYTEST) -m "not vm $(TIER)" images
