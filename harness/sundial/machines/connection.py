@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sundial.errors import HostLacks, RunFailed
+from sundial.machines.confinement import NOBODY, hand_over, take_back
 from sundial.machines.daemon import CLOSE_REASONS, dotted, one_line, open_daemon, require_here
 from sundial.machines.domain import LibvirtMachine, Parenthood, adopt_orphans, lifecycle_event, noticing_ends
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Listener, Machine
@@ -43,7 +44,6 @@ OPEN_S = 60.0
 """The first time, the embedded driver runs QEMU a few times to learn what it can do."""
 START_S = 180.0
 CALL_S = 10.0
-NOBODY = 65534
 EMULATOR = "qemu-system-x86_64"
 UNKNOWN = "unknown"
 
@@ -300,19 +300,14 @@ def _unprivileged(root: Path) -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
-    _give(root, NOBODY)
+    # All beneath it, too: by root's umask it may be root's alone.
+    hand_over((root, *root.rglob("*")), NOBODY)
     os.seteuid(NOBODY)
     try:
         yield
     finally:
         os.seteuid(0)
-        _give(root, 0)
-
-
-def _give(root: Path, user: int) -> None:
-    """All beneath `root`, too: by root's umask it may be root's alone."""
-    for path in (root, *root.rglob("*")):
-        os.chown(path, user, -1, follow_symlinks=False)
+        take_back(root, NOBODY)
 
 
 def _share_cache(own: Path, shared: Path) -> None:

@@ -18,7 +18,7 @@ from sundial.expect import Shape
 from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.classification import ARP
-from sundial.verify.findings import FINDING, findings
+from sundial.verify.findings import findings, none
 from sundial.verify.frames import OUTBOUND, machine
 from sundial.verify.headers.arp import BROADCAST
 from sundial.verify.sockets.flows import ICMP, UDP
@@ -210,7 +210,7 @@ def _answers(inside: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
     )
     table = bindings.filter("ok").unique("binding").join(seen, on="binding", how="left")
     if table.is_empty():
-        return pl.DataFrame(schema=FINDING)
+        return none()
     table = table.with_columns(
         pl.col("asked", "answered").fill_null(0), call=pl.lit(None, pl.UInt32), reply=pl.lit(False)
     )

@@ -16,7 +16,7 @@ import polars as pl
 
 from sundial.expect import Call
 from sundial.expect.tcp import segment_size, tcp_segments
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import FINDING, none
 from sundial.verify.sockets.protocol import Setting, Streams
 from sundial.verify.sockets.stream import PLACES, Stream, payloads
 from sundial.workloads.sunrpc.expect import Options, ends_in_word, record_buffer, shipped_records
@@ -82,7 +82,7 @@ def check_shipments(streams: Streams) -> pl.DataFrame:
     """Findings about their records and segments."""
     shipped = streams.collected
     if shipped.is_empty():
-        return pl.DataFrame(schema=FINDING)
+        return none()
     table = shipped.join(streams.places.filter(~pl.col("reply")), on="call", how="left").sort("shipment", "call")
     conns = table["conn"].unique().implode()
     segments = streams.segments.filter(~pl.col("reply"), pl.col("conn").is_in(conns))
