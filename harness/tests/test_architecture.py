@@ -79,7 +79,7 @@ RANKS = {
     "kedziera98/statistic": "model",
     "functions": "expect",
     "function_words": "model",
-    "dying": "model",
+    "server_death": "model",
     "libraries": "verify",
     "reporting": "verify",
     "switches": "verify",

@@ -235,7 +235,7 @@ class _Build:
             source.unlink()
 
     def _versions(self, asked: dict[str, str]) -> dict[str, str]:
-        """What is inside, by importing it; the programs, too, so that one that cannot be imported is no image."""
+        """Versions by importing each package; the programs are imported too, so that the build fails if one cannot be."""
         table = ", ".join(f"{name!r}: {VERSIONS[name]}" for name in asked)
         modules = [f"sundial_{name.replace('-', '.')}" for name in _programs()]
         code = f"import json, platform\nfor name in {modules}: __import__(name)\nprint(json.dumps({{{table}}}))"
@@ -305,7 +305,7 @@ def _library_folders(package: Path) -> Iterator[Path]:
 
 
 def _run(command: list[str], what: str, environment: dict[str, str] | None = None) -> str:
-    # What the user's own Python is told is not meant for the image's.
+    # Settings of the user's own Python are not meant for the image's.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     whole = inherited | (environment or {})
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=whole)

@@ -2,7 +2,7 @@
 """Captures and guest samples to tables; tshark dissects, and headers are read from their bytes as well."""
 
 from sundial.observe.division import divide
-from sundial.observe.frames import frame_columns, lean, read_frames, read_opened
+from sundial.observe.frames import frame_columns, compact, read_frames, read_opened
 from sundial.observe.octets import Octets, octets_of
 from sundial.observe.pcap import Capture, Interface, open_capture
 from sundial.observe.rundir import (
@@ -32,7 +32,7 @@ __all__ = [
     "is_capture",
     "is_plain",
     "kept_files",
-    "lean",
+    "compact",
     "octets_of",
     "open_capture",
     "open_run",

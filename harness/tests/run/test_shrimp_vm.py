@@ -91,7 +91,7 @@ def test_a_server_that_ends_in_a_call_is_gone(program: Path, tmp_path: Path, cas
     assert told["again"][0] in (NO_NAME, -261)
 
 
-def test_clients_of_ill_will_harm_themselves_alone(refused: Pair) -> None:
+def test_malicious_client_affects_only_itself(refused: Pair) -> None:
     told = refused.told("client", "hostile")
     assert told["bind"] == told["null"] == told["meanwhile"] == [0]
     assert told["no such procedure"] == [NO_PROCEDURE]

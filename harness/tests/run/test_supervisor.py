@@ -139,7 +139,7 @@ def test_a_victim_without_culprit_is_named_after_a_while() -> None:
     assert verdict.machine == "client"
 
 
-def test_a_verdict_is_for_ever() -> None:
+def test_verdict_is_final() -> None:
     supervisor = Supervisor()
     first = supervisor.handle(JobDone("client", 1), 0)
     assert supervisor.phase is Phase.OVER

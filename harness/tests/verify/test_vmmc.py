@@ -45,7 +45,7 @@ class _Speaker:
         judgement = Judgement()
         for each in evidence.imports:
             if each.name == "known":
-                judgement.claim(evidence.stream(*each.stream)["row"], None)
+                judgement.attribute(evidence.stream(*each.stream)["row"], None)
         return judgement
 
     def display_filter(self, call: Any) -> str | None:

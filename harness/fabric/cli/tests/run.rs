@@ -337,7 +337,7 @@ fn a_full_disk_ends_the_run_with_status_5_and_the_file() {
 fn a_bad_configuration_is_one_line_and_status_2() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut config = config(directory.path(), 1_000_000_000, 0, json!({}));
-    config["segments"][0]["ports"][1]["machine"] = json!("nobody");
+    config["segments"][0]["ports"][1]["machine"] = json!("absent");
     let file = directory.path().join("fabric.json");
     std::fs::write(&file, config.to_string()).expect("room");
     for command in ["run", "check"] {
@@ -346,7 +346,7 @@ fn a_bad_configuration_is_one_line_and_status_2() {
         assert!(output.stdout.is_empty());
         let text = String::from_utf8(output.stderr).expect("text");
         let expected = format!(
-            "sundial-fabric: {}: segments[0].ports[1].machine: no machine \"nobody\"\n",
+            "sundial-fabric: {}: segments[0].ports[1].machine: no machine \"absent\"\n",
             file.display()
         );
         assert_eq!(text, expected);

@@ -25,7 +25,7 @@ pub enum VirtualError {
     /// A machine broke the rules of the shared memory, or keeps all others from it.
     #[error("{}", whose(machine.as_ref(), what))]
     Offence {
-        /// Its name; `None`: it cannot be told.
+        /// Its name; `None`: unknown.
         machine: Option<String>,
         /// What it did.
         what: String,
@@ -167,8 +167,8 @@ impl VirtualRun {
             }
             self.network.flush_when_due()?;
             if asleep {
-                // Looks again after a while though nobody let it go: who does that, or keeps the lock, may
-                // not do what it should.
+                // Looks again after a while without a wake-up: a machine that should send it, or that keeps the
+                // lock, may misbehave.
                 self.shm.nap().map_err(|broken| self.named(broken))?;
             }
             asleep = false;

@@ -168,9 +168,9 @@ def check_form(pdus: Pdus) -> list[pl.DataFrame]:
     same("CLP", pdus.numbers("clp"), np.zeros_like(length), pdus.direction != INBOUND)
     flags = np.select([pdus.fate, pdus.direction == INBOUND], [_ERROR, TO_ADAPTER], FROM_ADAPTER)
     same("ERF flags", pdus.numbers("erf_flags"), flags)
-    told = ~pdus.fate & pdus.table["comment"].is_not_null().to_numpy()
-    found.append(at_records(pdus.name, "comment", told, records, of(told, "none at a port"),
-                            of(told, "{}", pdus.table["comment"].to_numpy())))  # fmt: skip
+    remarks = ~pdus.fate & pdus.table["comment"].is_not_null().to_numpy()
+    found.append(at_records(pdus.name, "comment", remarks, records, of(remarks, "none at a port"),
+                            of(remarks, "{}", pdus.table["comment"].to_numpy())))  # fmt: skip
     # A PDU that did not get through may hold whatever came of it; it is held against what was sent.
     good = ~pdus.fate
     same("loss counter", pdus.numbers("lctr"), np.zeros_like(length), good)

@@ -68,7 +68,7 @@ def _overlapping(everything: Transmissions, medium: Medium) -> pl.DataFrame:
 
 
 def _deference(station: Station, medium: Medium, port: str) -> pl.DataFrame:
-    """Nobody begins once it knows of another, or within the gap."""
+    """No station begins once it knows of another, or within the gap."""
     own = station.own
     busy = (own.start - station.since >= medium.sense_ns) & (own.start == own.latest)
     wrong = busy | (own.latest < station.free)

@@ -108,14 +108,14 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
     item = pl.concat_str(
         "fragment_offset", pl.lit(":"), "data", pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
     )
-    told = frames.filter(pl.col("call").is_not_null())
+    attributed = frames.filter(pl.col("call").is_not_null())
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     # Most datagrams are one packet, and then nothing has to be gathered; nor counted, where no other capture has
     # a frame of that number.
     several = pl.int_range(pl.len()).over("call", "reply", "frame", "fragment_offset", order_by=["time_ns", "row"])
     once = pl.col("frame").is_unique()
     whole = [
-        told.filter(~split)
+        attributed.filter(~split)
         .filter(which)
         .select(
             "call",
@@ -131,7 +131,7 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
         for which, copy in ((once, pl.lit(0, pl.Int64)), (~once, several))
     ]
     pieces = (
-        told.filter(split)
+        attributed.filter(split)
         .with_columns(datagram=pl.col("ip_id").cast(pl.Int64), item=item)
         .sort("time_ns", "row")
         .with_columns(copy=pl.int_range(pl.len()).over("call", "reply", "datagram", "fragment_offset"))

@@ -69,7 +69,7 @@ class Dce(Traced, SizesOrFunctions):
     port: Annotated[int, Whole(1024, 65535)] = 1027
     """The server's. Workloads whose server has other sizes, fragments, windows or policies need ports of their own."""
     byte_order: Literal["little", "big"] = "little"
-    """Of integers in PDUs and parameters; whoever receives makes it right."""
+    """Byte order of integers in PDUs and parameters; the receiver converts it."""
     procedures: Annotated[tuple[str, ...], Words(*PROCEDURES)] = Field(
         default=(), validate_default=False, exclude_if=lambda value: value == ()
     )

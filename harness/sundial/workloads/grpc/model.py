@@ -13,7 +13,7 @@ from sundial.model.lists import CALLS_MOST, Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
 from sundial.workloads import sockets
-from sundial.workloads.dying import Dying
+from sundial.workloads.server_death import ServerDeath
 from sundial.workloads.function_words import ALL, FunctionWords
 from sundial.workloads.grpc.expect import LIBRARIES, PORT
 from sundial.workloads.grpc.expect_languages import LANGUAGES, Language
@@ -47,7 +47,7 @@ class Grpc(WorkloadBase):
     control_frames: Literal["none", "counted"] = "none"
     """PING and GOAWAY, and SETTINGS behind the first. None: each is a mismatch. Counted: they may be there, each PING
     with its acknowledgement; where SETTINGS change a window, window updates need no longer sum to what came."""
-    die: Dying | None = None
+    die: ServerDeath | None = None
     """The server is killed."""
     total_timeout: Millis = written("25 s")
     """A call without a reply fails after this; from programs in Python up to 200 ms later."""

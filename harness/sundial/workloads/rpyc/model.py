@@ -14,7 +14,7 @@ from sundial.model.lists import CALLS_MOST, Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
 from sundial.workloads import function_words, functions, sockets
-from sundial.workloads.dying import Dying
+from sundial.workloads.server_death import ServerDeath
 from sundial.workloads.rpyc.expect import MAJORS, VARIANTS
 
 RPYC = Transport("rpyc", ("at_most_once",))
@@ -66,7 +66,7 @@ class Rpyc(WorkloadBase):
     """Measured calls of each function."""
     warmup: Warmup = 1
     """Calls of each function before those measured."""
-    die: Dying | None = None
+    die: ServerDeath | None = None
     """The server is killed, in the only connection of each client."""
     total_timeout: Millis = written("25 s")
     """A request without an answer fails after this, and its call; what comes behind on its connection is not judged."""

@@ -141,7 +141,7 @@ impl TryFrom<String> for Mac {
         let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
         match octets.and_then(|octets| octets.try_into().ok()) {
             Some(octets) => Ok(Self(octets)),
-            None => Err(format!("{text:?} is no address such as 02:53:44:00:00:01")),
+            None => Err(format!("{text:?} is not a MAC address such as 02:53:44:00:00:01")),
         }
     }
 }

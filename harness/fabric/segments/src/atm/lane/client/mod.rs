@@ -205,7 +205,7 @@ impl Client {
             && self.entries.iter().any(|(address, entry)| entry.is_waiting() && may_get(address))
     }
 
-    /// SDUs that nobody here understands, and answers that nobody waits for.
+    /// SDUs that this client does not understand, and answers that it does not wait for.
     pub(in crate::atm) fn ignored_sdus(&self) -> u64 {
         self.ignored_sdus
     }

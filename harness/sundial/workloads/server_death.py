@@ -13,15 +13,15 @@ OPTION = "die_call"
 """Of server programs."""
 
 
-class Dying(Strict):
-    """Where a server is killed. It is not restarted: later calls find nobody."""
+class ServerDeath(Strict):
+    """Where a server is killed. It is not restarted: later calls find no server."""
 
     call: Annotated[int, Whole(1, CALLS_MOST)]
     """In this call, counted from 1 over all clients, those before the measured ones included: it has come, and is not
     answered."""
 
 
-def options(die: Dying | None) -> dict[str, Any]:
+def options(die: ServerDeath | None) -> dict[str, Any]:
     """Of the server's program."""
     return {} if die is None else {OPTION: die.call}
 
