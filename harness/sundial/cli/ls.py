@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial ls`: the runs in captures/, or what is up."""
+"""`sundial ls`: the runs in captures/, or the topologies that are up."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sundial.errors import BadInput
 
 
 @click.command(cls=Verb)
-@click.option("--up", is_flag=True, help="List the topologies that were left up instead.")
+@click.option("--up", is_flag=True, help="List topologies that are up instead of runs.")
 @as_json
 def ls(up: bool, as_json: bool) -> None:
-    """List runs, the oldest first."""
+    """List runs, oldest first."""
     if up:
         _list_kept(as_json)
         return
@@ -45,7 +45,7 @@ def ls(up: bool, as_json: bool) -> None:
         print_json(rows)
         return
     if not rows:
-        say("there is no run yet; make one with: ./sundial run quickstart")
+        say("there are no runs yet; make one with: ./sundial run quickstart")
         return
     shown = [["RUN", "STATUS", "VERDICT", "CLOCK", "VIRTUAL"]]
     for row in rows:
