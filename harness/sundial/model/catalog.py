@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the shipped topologies and scenarios are, and how a name or a path on the command line finds its file."""
+"""The shipped topologies and scenarios, and the file that a name or path on the command line means."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def names(kind: Kind) -> list[str]:
 def find(kind: Kind, reference: str, base: Path | None = None) -> Source:
     """Read a shipped file by name, or any file by path (anything with a slash or ending in .yaml). Raises BadInput.
 
-    A relative path begins at the folder `base`, else at the working directory.
+    A relative path begins at the folder `base`, or else at the working directory.
     """
     from sundial.model.source import read
 
@@ -40,6 +40,6 @@ def find(kind: Kind, reference: str, base: Path | None = None) -> Source:
 
 
 def shown(path: Path) -> str:
-    """`path` as messages show it: relative to the working directory if it is below it."""
+    """`path` for messages: relative to the working directory if it is below it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

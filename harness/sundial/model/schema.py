@@ -21,7 +21,7 @@ FILES: dict[Path, type[Strict]] = {
 
 
 def schema_text(model: type[Strict]) -> str:
-    """The JSON Schema of `model` as it is shipped."""
+    """The shipped JSON Schema of `model`."""
     schema = model.model_json_schema()
     schema["required"].remove("name")
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_plain(schema)}
@@ -29,7 +29,7 @@ def schema_text(model: type[Strict]) -> str:
 
 
 def _plain(node: Any) -> Any:
-    """Our `x-allowed` as a description, where a field has none of its own."""
+    """Add `x-allowed` to each field's description."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
