@@ -25,9 +25,7 @@ def known(error: Exception, folder: Path, name: str | None = None) -> SundialErr
     if refused is not None:
         return refused
     said = " ".join(str(error).split())[:300]
-    return InternalError(
-        f"internal error: {type(error).__name__}: {said}", log=write_log(error, folder, name)
-    )
+    return InternalError(f"internal error: {type(error).__name__}: {said}", log=write_log(error, folder, name))
 
 
 def write_log(error: BaseException, folder: Path, name: str | None = None) -> str | None:

@@ -25,7 +25,9 @@ _TIMEOUT = TIME.between(least="1 ms", example="10 s")
 )
 @click.option("--topology", metavar="T", help="The topology, if several are up.")
 @click.option("-t", "--terminal", is_flag=True, help="Give the command a terminal, for editors and shells.")
-@click.option("--timeout", metavar="TIME", help="Kill the command after this time, such as 10 s; the exit status is then 124.")
+@click.option(
+    "--timeout", metavar="TIME", help="Kill the command after this time, such as 10 s; the exit status is then 124."
+)
 @as_json
 @click.argument("machine")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND...")

@@ -30,9 +30,7 @@ recipe_option: Callable[[Decorated], Decorated] = click.option(
 def checked_out(out: Path | None) -> Path | None:
     """The value of `--out`. Raises BadInput for a path that libvirt's XML, or a file of lines, cannot hold."""
     if out is not None and not str(out.absolute()).isprintable():
-        raise BadInput(
-            f"{out.absolute()} has unprintable characters", file="--out", allowed="another directory"
-        )
+        raise BadInput(f"{out.absolute()} has unprintable characters", file="--out", allowed="another directory")
     return out
 
 

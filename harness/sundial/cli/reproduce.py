@@ -27,10 +27,15 @@ _PAPERS = kinds.having("papers", "reproduce")
 @click.argument("paper", required=False, shell_complete=completion.of(lambda: _PAPERS))
 @click.option("--quick", is_flag=True, help="The same as --scale quick: fewer calls, fewer points.")
 @click.option("--scale", metavar="S", help="Scale: smoke, quick, full or paper, if the paper has it. Default: full.")
-@click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Seed for all random choices. Default: 1.")
+@click.option(
+    "--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Seed for all random choices. Default: 1."
+)
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write.")
 @click.option(
-    "--jobs", type=click.IntRange(1, JOBS_MOST), metavar="N", help="Number of parallel runs. Default: as many as this host has cores for."
+    "--jobs",
+    type=click.IntRange(1, JOBS_MOST),
+    metavar="N",
+    help="Number of parallel runs. Default: as many as this host has cores for.",
 )
 @connect_option
 @recipe_option

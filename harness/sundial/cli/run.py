@@ -120,7 +120,9 @@ def run(
             _print_result(result)
     failed = [result for result in results if result["verdict"] != "pass"]
     if failed:
-        raise VerificationFailed(f"{failed[0]['path']}: verification failed: {counted(failed[0]['mismatches'], 'mismatch')}")
+        raise VerificationFailed(
+            f"{failed[0]['path']}: verification failed: {counted(failed[0]['mismatches'], 'mismatch')}"
+        )
 
 
 def _folders(out: Path | None, count: int) -> list[Path | None]:

@@ -55,7 +55,7 @@ class Verb(click.Command):
 
 
 def show_error(error: SundialError, *, as_json: bool) -> None:
-    """Print one line a problem on stderr, then the console's last lines and the hint; with `--json` an object on stdout.
+    """Print one line a problem on stderr, then the console's last lines and the hint; with `--json` JSON on stdout.
 
     A failed verification has printed its JSON already.
     """

@@ -18,7 +18,9 @@ from sundial.plan.request import UpRequest
 @click.command(cls=Verb)
 @click.argument("topology", shell_complete=completion.TOPOLOGIES)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
-@click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Seed for all random choices. Default: 1.")
+@click.option(
+    "--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Seed for all random choices. Default: 1."
+)
 @click.option(
     "--clock",
     type=click.Choice(["virtual", "real"]),
@@ -51,4 +53,6 @@ def up(
         click.echo(f"host {name}: ./sundial virsh --connect '{uri}' list")
     say(f"watch the captures with: ./sundial open {kept.topology}; after down they are in {kept.final}")
     first = kept.machines[0].name
-    say(f"use the machines with: ./sundial exec {first} -- COMMAND, ./sundial console {first}; end with: ./sundial down")
+    say(
+        f"use the machines with: ./sundial exec {first} -- COMMAND, ./sundial console {first}; end with: ./sundial down"
+    )

@@ -45,7 +45,12 @@ class _Protocol(click.ParamType[str]):
 @click.argument("run", required=False)
 @click.option("--pcap", type=click.Path(path_type=Path), metavar="FILE", help="Verify a capture file instead of a run.")
 @click.option("--protocol", type=_Protocol(), help="Protocol of the capture.")
-@click.option("--mtu", type=click.IntRange(MTU_LEAST, MTU_MOST), default=1500, help="MTU of the wire of the capture. Default: 1500.")
+@click.option(
+    "--mtu",
+    type=click.IntRange(MTU_LEAST, MTU_MOST),
+    default=1500,
+    help="MTU of the wire of the capture. Default: 1500.",
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="Server's port, if it is not found automatically.")
 @click.option("--unproven", is_flag=True, help="Also list what was not verified.")
 @as_json
@@ -84,10 +89,14 @@ def _check_plain(pcap: Path) -> None:
 
 
 def _print(name: str, document: dict[str, Any], unproven: bool, run: str | None) -> None:
-    counts = ", ".join(counted(document[name], noun) for name, noun in COUNTS.items() if isinstance(document.get(name), int))
+    counts = ", ".join(
+        counted(document[name], noun) for name, noun in COUNTS.items() if isinstance(document.get(name), int)
+    )
     click.echo(f"{name}: {document['verdict']}: {counts}")
     if document["verdict"] == "checked":
-        click.echo("  interactive session, so there are no calls to verify; headers, wire timing and files are consistent")
+        click.echo(
+            "  interactive session, so there are no calls to verify; headers, wire timing and files are consistent"
+        )
     for words, command in rooms.mismatches(run or "", document, SHOWN):
         click.echo(f"  {words}")
         if run is not None and command is not None:

@@ -96,7 +96,7 @@ def kernel_release(data: bytes) -> str | None:
 
 
 def initrd_fault(file: BinaryIO, *, compressed: bool) -> str | None:
-    """The reason why the kernel does not unpack the file; None: it does. `compressed`: it can unpack compressed files."""
+    """The reason why the kernel does not unpack the file; None: it does. `compressed`: it unpacks compressed files."""
     head = _at(file, 0, 1 << 16)
     if head.startswith(_CPIO):
         return None

@@ -128,7 +128,11 @@ def _ends(topology: Topology) -> Iterator[Finding]:
             else:
                 what, names = "", []
             if not what:
-                none = "is not a machine or device of this topology" if topology.devices else "is not a machine of this topology"
+                none = (
+                    "is not a machine or device of this topology"
+                    if topology.devices
+                    else "is not a machine of this topology"
+                )
                 yield Finding(path, f"{end!r} {none}", ", ".join([*topology.machines, *topology.devices]))
             elif interface not in names:
                 has = ", ".join(f"{owner}:{name}" for name in names)
@@ -222,7 +226,9 @@ def _routes(topology: Topology) -> Iterator[Finding]:
             elif any(route.to == other.to for other in machine.routes[:number]):
                 yield Finding((*path, "to"), f"there are two routes to {route.to}", "one for each network")
             elif any(route.to == address.network for address in own):
-                yield Finding((*path, "to"), f"{name} itself has an address in {route.to}", "a network that the machine is not on")
+                yield Finding(
+                    (*path, "to"), f"{name} itself has an address in {route.to}", "a network that the machine is not on"
+                )
             elif not on_link or owner in (None, name):
                 others = [at for at, who in owners.items() if who != name and any(at in each.network for each in own)]
                 what = f"{route.via} is not a neighbour of {name}"

@@ -139,7 +139,9 @@ def _own_client(workload: WorkloadBase, node: Node | None, path: Path) -> Iterat
     over_nodes = [name for name in workload.transports if name in between]
     if not node.inner:
         what = f"{node.name!r} is the server, and its loopback interface is not captured"
-        yield Finding((*path, "clients"), what, f"other machines, or with clock: virtual also loopback: captured of {node.name}")
+        yield Finding(
+            (*path, "clients"), what, f"other machines, or with clock: virtual also loopback: captured of {node.name}"
+        )
     elif over_nodes:
         what = f"{node.name!r} is the server, and {over_nodes[0]} connects different nodes only"
         yield Finding((*path, "clients"), what, "other machines, or transports over IP")

@@ -72,7 +72,7 @@ class ImageKind(Strict):
     start_ns: _Start = Field(alias="start")
     """Time for services to start on a machine of 125 mips, before the first step."""
     translations_mib: Annotated[int, Whole(1, 1024)]
-    """QEMU's cache of translated code in MiB. It is most of a small guest's memory, so give only what its code needs."""
+    """QEMU's cache of translated code in MiB. It is most of a small guest's memory, so make it small."""
     greeting: tuple[Annotated[str, PROSE], ...] = Field(min_length=1)
     """A command without effect; a machine that is up answers it."""
     binder: Annotated[str, NAMED]

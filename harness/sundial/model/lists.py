@@ -59,11 +59,11 @@ class Words(Marker):
         named = ["null" if item is None and "null" in self.words else item for item in items]
         for item in named:
             if not isinstance(item, str):
-                raise BadInput(f"{item!r} is not known", allowed=self.allowed)
+                raise BadInput(f"{item!r} is unknown", allowed=self.allowed)
         given = _listed(named) if isinstance(value, list | tuple) else _listed(named[0])
         for word in given:
             if word not in self.words:
-                raise BadInput(f"{word!r} is not known", allowed=self.allowed)
+                raise BadInput(f"{word!r} is unknown", allowed=self.allowed)
         if not given:
             raise BadInput("the list is empty", allowed=self.allowed)
         return tuple(dict.fromkeys(given))

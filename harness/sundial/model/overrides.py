@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--set KEY=VALUE`, `scale:` and `vary:`: changes to the files' values before validation.
 
-A changed value keeps its origin, so an error in it is reported at `--set` (or at the line in `scale:`) with the key that
-the user wrote.
+A changed value keeps its origin, so an error in it is reported at `--set` (or at the line in `scale:`) with the
+key that the user wrote.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def parse_override(text: str) -> Override:
 
 
 def is_for_topology(override: Override) -> bool:
-    """Whether the key names something in the topology."""
+    """True if the key is a field of the topology."""
     return override.path[0] in _TOPOLOGY_FIELDS or override.key == "mtu"
 
 

@@ -144,7 +144,7 @@ class OwnBoot(Strict):
     files: dict[Annotated[str, GuestPath()], LaidFile] = Field(
         default_factory=dict, max_length=FILES_MOST, exclude_if=operator.not_
     )
-    """Files to copy into the root, by their path there; a machine's are added to those of `defaults` and override them."""
+    """Files to copy into the root, by their path there; a machine's add to those of `defaults` and override them."""
 
 
 def files_of(defaults: OwnBoot, machine: OwnBoot) -> Mapping[str, LaidFile]:

@@ -106,7 +106,8 @@ class Scenario(Strict):
     vary: list[dict[str, Any]] = Field(default_factory=list)
     """Overrides as for --set, one mapping for each run of the command. Empty: one run."""
     statistic: StatisticName = Field(
-        default=MEAN, description=f"Statistic over series. {'; '.join(f'{word}: {it.rule}' for word, it in STATISTICS.items())}."
+        default=MEAN,
+        description=f"Statistic over series. {'; '.join(f'{word}: {it.rule}' for word, it in STATISTICS.items())}.",
     )
     expect: Expect = Expect()
     """Requirements on the run."""

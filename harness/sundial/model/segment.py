@@ -124,7 +124,7 @@ class SegmentKind(Protocol):
     machine."""
 
     model: type[SegmentBase] | None = None
-    """A segment of this kind as written, its `kind` the folder's name; None: no segment is written so."""
+    """The model of a segment of this kind, its `kind` the folder's name; None: topologies cannot have one."""
 
     def check_machine(self, machine: Machine, path: Path) -> Iterator[Finding]:
         """Errors of a machine that this kind checks; it is at `path` of the topology."""

@@ -165,7 +165,12 @@ def _check_extent(text: str, shown: str) -> None:
             if anchor is not None:
                 anchored[anchor] = nodes - before + 1
         if nodes > NODES_MOST:
-            raise BadInput("has too many values, with aliases expanded", file=shown, line=line, allowed=f"up to {NODES_MOST} values")
+            raise BadInput(
+                "has too many values, with aliases expanded",
+                file=shown,
+                line=line,
+                allowed=f"up to {NODES_MOST} values",
+            )
         if len(begun) > DEPTH_MOST:
             raise BadInput("is nested too deeply", file=shown, line=line, allowed=f"up to {DEPTH_MOST} levels")
 
@@ -242,7 +247,12 @@ def _step(node: Any, key: str | int, origin: Origin) -> str | int:
     if isinstance(node, dict):
         return key
     if not isinstance(node, list):
-        raise BadInput(f"{key!r} is not a field of this value, which has none", file=origin.file, line=origin.line, field=origin.label)
+        raise BadInput(
+            f"{key!r} is not a field of this value, which has none",
+            file=origin.file,
+            line=origin.line,
+            field=origin.label,
+        )
     if not str(key).isdecimal() or int(key) >= len(node):
         what, allowed = f"index {key!r} is out of range", f"0 to {len(node) - 1}"
         raise BadInput(what, file=origin.file, line=origin.line, field=origin.label, allowed=allowed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After the machines are gone: what the guests wrote as one table, and the digests of all files."""
+"""The guests' samples as one table, and the digests of all files, after the machines have ended."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SAMPLES = "samples.parquet"
 
 
 def collect_samples(folder: Path) -> int:
-    """Write samples.parquet from the nodes' samples.jsonl; the number of calls. A cut last line is left out.
+    """Write samples.parquet from the nodes' samples.jsonl. Returns the number of calls. A cut last line is left out.
 
-    Raises GuestFault for a file that holds something else than samples.
+    Raises GuestFault for a file that does not have samples.
     """
     # Imported here, since loading polars would delay the start of the machines.
     import polars as pl
@@ -35,7 +35,7 @@ def collect_samples(folder: Path) -> int:
 
 
 def collect_what_is_there(folder: Path) -> None:
-    """The same for a run that failed: whatever cannot be read stays where it is, in samples.jsonl."""
+    """The same for a failed run: malformed samples remain in samples.jsonl."""
     try:
         collect_samples(folder)
     except SundialError:
@@ -52,7 +52,7 @@ class Digests:
 
 
 def digests(folder: Path) -> Digests:
-    """Of all that the run has left; run.json holds them."""
+    """Digests of all files of the run, for run.json."""
     from sundial.observe import is_capture, kept_files
 
     names = kept_files(folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.json: everything that is needed to repeat a run, and what became of it. See harness/schemas."""
+"""run.json: everything that is needed to repeat a run, and its result. See harness/schemas."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from sundial.run.places import Places
 Status = Literal["complete", "failed", "interrupted"]
 VERSION = 1
 TOOL_S = 10.0
-DIED = "the harness ended before the run did"
+DIED = "the harness ended before the run"
 
 
 class RunRecord:
-    """The document, filled in as the run goes on."""
+    """The document, filled in during the run."""
 
     def __init__(
         self,
@@ -80,17 +80,17 @@ class RunRecord:
         }
 
     def hosts(self, hosts: Mapping[str, dict[str, Any]]) -> None:
-        """Other computers that run machines, by name; a run without them says nothing of it."""
+        """Other hosts that run machines, by name; left out without any."""
         if hosts:
             self._document["hosts"] = {name: {**host, "frames": {}} for name, host in hosts.items()}
 
     def carried(self, frames: Mapping[str, Mapping[str, Mapping[str, int]]]) -> None:
-        """Frames that have gone to and from each of them."""
+        """Number of frames to and from each of them."""
         for name, by_interface in frames.items():
             self._document["hosts"][name]["frames"] = by_interface
 
     def zero(self, node: str, zero_ns: int) -> None:
-        """Where zero of the run's time axis is on a guest's clock."""
+        """Reading of a guest's clock at zero of the run's time axis."""
         self._document["nodes"][node]["zero_ns"] = zero_ns
 
     def over(
@@ -103,7 +103,7 @@ class RunRecord:
         digests: Digests,
         epoch_ns: int | None,
     ) -> None:
-        """What became of the run."""
+        """The run's result."""
         self._document["versions"] = self._versions.result()
         self._document["status"] = status
         self._document["error"] = None if error is None else error.to_json()
@@ -131,7 +131,7 @@ def _interfaces(network: Network, node: str) -> list[dict[str, Any]]:
 
 
 def read_counters(wire: Path) -> dict[str, Any]:
-    """wire/counters.json; empty where the fabric did not come to write it."""
+    """wire/counters.json; empty if the fabric did not write it."""
     try:
         counters = json.loads((wire / "counters.json").read_text())
     except (OSError, ValueError):
@@ -142,7 +142,7 @@ def read_counters(wire: Path) -> dict[str, Any]:
 def versions(
     places: Places, hypervisor: Mapping[str, str], images: Mapping[str, Image]
 ) -> Future[dict[str, str | None]]:
-    """Of everything that had a part in a run, asked for while the run starts."""
+    """Versions of all programs of a run, collected while it starts."""
     pool = ThreadPoolExecutor(1, "versions")
     asked = pool.submit(_versions, places, hypervisor, images)
     pool.shutdown(wait=False)
@@ -150,7 +150,7 @@ def versions(
 
 
 def _versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str, Image]) -> dict[str, str | None]:
-    """What we build ourselves is named by its content."""
+    """Digests of programs that we build."""
     programs = Book(places.programs)
     kernels = sorted({str(image.manifest.get("kernel_release", "")) for image in images.values()} - {""})
     return {
@@ -164,7 +164,7 @@ def _versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str
 
 
 def host() -> dict[str, Any]:
-    """The machine this runs on."""
+    """Description of this host."""
     cpu = re.search(r"^model name\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
     memory = re.search(r"^MemTotal:\s*(\d+) kB$", _text(Path("/proc/meminfo")), re.MULTILINE)
     return {
@@ -193,11 +193,11 @@ def _tshark(programs: Book) -> str | None:
 
 
 def _version(program: Path) -> str:
-    """What a program says. Raises OSError, TimeoutExpired, ValueError: none of these is to be remembered."""
+    """The version that a program prints. Raises OSError, TimeoutExpired, ValueError; these must not be cached."""
     said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=TOOL_S, check=False)
     found = re.search(r"\d+\.\d+\.\d+", said.stdout)
     if found is None:
-        raise ValueError(f"{program} does not say its version")
+        raise ValueError(f"{program} does not print its version")
     return found[0]
 
 

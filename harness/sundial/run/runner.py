@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run: brought up, watched to its end, collected into its directory.
 
-Whatever fails after the run directory is there, the machines are taken down, what the guests finished is kept, and the
-directory is renamed with what happened in its run.json; then the error is raised.
+After a failure the machines are taken down, complete results of the guests are kept, the error is written to run.json,
+and the directory is renamed; then the error is raised.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def run(
     session: Session | None = None,
     watchdog: Watchdog | None = None,
 ) -> RunResult:
-    """Make one run; `start_order` names machines to be started first.
+    """Make one run; `start_order` names machines to start first.
 
     Raises BadInput before anything is started; HostLacks; RunFailed with the machine and its console's last lines;
-    Interrupted. The last two leave a run directory that says so, or a whole one where the machines had ended by then.
+    Interrupted. The last two leave a run directory with the error, or a complete one if the machines had ended.
     """
     ordered(request.experiment.network.nodes, start_order)
     interrupts = Interrupts()
@@ -65,7 +65,7 @@ def run(
 
 
 def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
-    """What the run asks to be brought up."""
+    """The order to bring up the run's topology."""
     experiment = request.experiment
 
     def claim(nodes: list[str]) -> RunFolder:
@@ -126,19 +126,19 @@ class Run:
         finally:
             error = self._bring_up.end(error)
         if isinstance(error, BadInput):
-            # Functions to be traced are looked for in a guest, before any machine of the run is started.
+            # Functions to trace are looked up in a guest before any machine of the run starts.
             self._bring_up.forget()
             raise error
         final, error, wall_s = self._bring_up.conclude(error, virtual_ns, collect=True)
         error = error or self._interrupts.late
         if error is not None:
-            error.hint = error.hint or f"what there is of the run is in {_shown(final)}"
+            error.hint = error.hint or f"partial results are in {_shown(final)}"
             raise error
         assert virtual_ns is not None
         return RunResult(final, virtual_ns, wall_s)
 
     def _live(self) -> int:
-        """Up and watched to the end; the run's length. Raises RunFailed, Interrupted."""
+        """Bring up and watch to the end. Returns the run's length. Raises RunFailed, Interrupted."""
         self._bring_up.transition(State.PAUSED)
         self._progress.say(f"running {self._scenario} on {self._plan.network.name}")
         self._bring_up.transition(State.RUNNING)
@@ -150,7 +150,7 @@ class Run:
         return verdict.virtual_ns
 
     def _watch(self) -> Verdict:
-        """The loop: events in the order in which they come, a look at the guests' files now and then."""
+        """The loop: events in their order, and regular checks of the guests' files."""
         supervisor = Supervisor()
         signs = self._signs()
         guests = GuestWatch(self._rig.machines, self._files if self._plan.clock == "real" else [])
@@ -159,7 +159,7 @@ class Run:
         while True:
             event = self._next()
             now = time.monotonic()
-            # First what the guests wrote: it says why, where the event says only that.
+            # First the guests' output: it has the reason, while the event has only the fact.
             found: list[Event] = [*look_at_all(self._files)]
             if event is not None:
                 found.append(event)
@@ -177,7 +177,7 @@ class Run:
                     return verdict
 
     def _next(self) -> Event | None:
-        """The next event, as the supervisor knows them; None when nothing came for a moment."""
+        """The next event for the supervisor; None after a moment without one."""
         try:
             event = self._bring_up.queue.get(timeout=TICK_S)
         except Empty:
@@ -208,7 +208,7 @@ class Run:
         return RunFailed(failed.message, machine=name, console_tail=lines, hint=hint)
 
     def _wait_left(self) -> None:
-        """Machines under virtual time leave by themselves, with a last report; those of the real clock are ended."""
+        """Machines under virtual time end by themselves, with a last report; under the real clock they are ended."""
         if self._plan.clock != "virtual":
             return
         left = set(self._rig.machines)
@@ -221,7 +221,7 @@ class Run:
 
 
 class Deadline:
-    """The scenario's deadline: on the run's time axis where it can be read, else on the wall since the start."""
+    """True after the scenario's deadline, on the run's time axis if it is readable, or else in wall time."""
 
     def __init__(self, plan: Plan, started: float) -> None:
         self._deadline_ns = plan.deadline_ns
@@ -238,12 +238,12 @@ class Deadline:
 
 
 def expected_batches(plan: Plan) -> int:
-    """How many batches of calls the jobs will make, for showing progress."""
+    """Number of batches of calls in the jobs, for progress."""
     return sum(_batches(step.options) for job in plan.jobs.values() for step in job.steps)
 
 
 def _batches(options: Mapping[str, Any]) -> int:
-    """Of a step: one for each of its functions or sizes."""
+    """Batches of a step: one for each of its functions or sizes."""
     return len(options.get("functions") or options.get("sizes") or [0])
 
 

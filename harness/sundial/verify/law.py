@@ -158,7 +158,9 @@ def check_room(wire: Wire, segment: SegmentBase, port: str, sent: Passages, ends
 def offered(wire: Wire, segment: SegmentBase, port: str, done: int) -> Bounds:
     """Frames offered by a machine: `done` are those sent, given up and refused by a full ring; others are refused for
     their length, and at the end its ring may hold more."""
-    done += sum(fates_matching(wire, form, "bytes", *more).filter(pl.col("port") == port).height for form, *more in _LENGTHS)
+    done += sum(
+        fates_matching(wire, form, "bytes", *more).filter(pl.col("port") == port).height for form, *more in _LENGTHS
+    )
     return done, done + cut_off(wire, segment, port, 0)[0]
 
 

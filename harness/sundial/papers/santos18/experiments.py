@@ -106,7 +106,9 @@ def _calls_specs(place: Place, extent: Extent) -> Iterator[Spec]:
     about = "the distance over rpyc with tuples and without numpy, TCP_NODELAY"
     yield spec("rpyc-otherwise", about, _otherwise(extent.beside_calls, SLOPED))
     yield spec(
-        "others", "the twelve functions over systems of other decades", other_systems.workloads(extent.beside_calls, place)
+        "others",
+        "the twelve functions over systems of other decades",
+        other_systems.workloads(extent.beside_calls, place),
     )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What LAN emulation clients and the LES must do, though nothing follows from it: give LEC IDs in turn, send READY_IND
-after each call that they make, and flush a data direct channel only when they leave it (af-lane-0021, clauses 5, 8, 9)."""
+after each of their calls, and flush a data direct channel only when they leave it (af-lane-0021, clauses 5, 8, 9)."""
 
 from __future__ import annotations
 

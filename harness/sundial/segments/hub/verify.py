@@ -14,7 +14,18 @@ from sundial.segments.hub.verify_law import check_medium
 from sundial.segments.hub.verify_offered import check_handed_in
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
-from sundial.verify.law import Bounds, Law, check_fates, check_room, cut_off, merged, offered, ring_drops, ring_of, fates_matching
+from sundial.verify.law import (
+    Bounds,
+    Law,
+    check_fates,
+    check_room,
+    cut_off,
+    fates_matching,
+    merged,
+    offered,
+    ring_drops,
+    ring_of,
+)
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Passages, Wire, bits_of, check_arrivals, problem, together
 

@@ -3,8 +3,8 @@
 heard them. `verify_law.py` holds them against the standard.
 
 A station knows of a carrier `Medium.sense_ns` after its first bit has come in, and of its end at once. A collision is
-recorded when its station knows of it. When that transmission began follows from the others' records: the station that began
-first is what all others heard, and the second is what the first one heard.
+recorded when its station knows of it. When that transmission began follows from the others' records: the station that
+began first is what all others heard, and the second is what the first one heard.
 """
 
 from __future__ import annotations

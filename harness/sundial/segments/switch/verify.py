@@ -13,7 +13,17 @@ from sundial.segments.switch.verify_forwarding import (
     received,
 )
 from sundial.verify.contention import Contention, of_own_frames
-from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops, fates_matching
+from sundial.verify.law import (
+    Bounds,
+    Law,
+    check_fates,
+    check_ring,
+    cut_off,
+    fates_matching,
+    merged,
+    offered,
+    ring_drops,
+)
 from sundial.verify.learning import FILTERED, FLOODED, output_ports
 from sundial.verify.offered import check_full_duplex
 from sundial.verify.segment import SegmentVerifier

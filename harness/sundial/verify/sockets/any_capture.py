@@ -68,7 +68,7 @@ def verify_pcap(
     of `protocol`.
     """
     if protocol not in offered():
-        raise BadInput(f"{protocol!r} is not known", allowed=", ".join(offered()), field="protocol")
+        raise BadInput(f"{protocol!r} is unknown", allowed=", ".join(offered()), field="protocol")
     name, _, transport = protocol.rpartition("-")
     spoken = socket_protocols()[name]
     asked = _Asked(name, spoken, transport, mtu, options, port)

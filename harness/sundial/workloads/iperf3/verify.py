@@ -130,7 +130,9 @@ def _tests(run: RunDirectory, samples: RunSamples) -> tuple[list[_Test], list[_R
         if seen != asked:
             rows.append((None, f"iperf3 {client} steps", str(asked), str(seen), []))
         tests += [
-            _Test(client, each["step"], steps[each["step"]]["options"], each) for each in results if each["step"] in asked
+            _Test(client, each["step"], steps[each["step"]]["options"], each)
+            for each in results
+            if each["step"] in asked
         ]
     return tests, rows
 
