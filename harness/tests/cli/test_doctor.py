@@ -103,7 +103,7 @@ def test_daemons_are_named_and_none_is_needed() -> None:
         ({"outputs": {"--version qemu": (127, "")}}, ("qemu", "apt-get install qemu-system-x86")),
         (
             {"outputs": {"--version qemu": (0, "QEMU emulator version 9.2.0")}},
-            ("qemu", "virtual time needs QEMU 7.2 or 10.0; until then use --clock real"),
+            ("qemu", "virtual time needs QEMU 7.2 or 10.0; with other versions use --clock real"),
         ),
         (
             {"outputs": {"-plugin": (1, "-plugin: invalid option")}},
@@ -124,7 +124,7 @@ def test_daemons_are_named_and_none_is_needed() -> None:
         ({"missing": (checks.FABRIC,)}, ("programs", "make setup")),
         ({"images": {"linux": "stale"}}, ("images", "./sundial images build --if-needed")),
         ({"shm": 1 << 20}, ("/dev/shm", "mount -o remount,size=1G /dev/shm")),
-        ({"memory": 1 << 28}, ("memory", "a run of two guests needs 1 GiB: end something")),
+        ({"memory": 1 << 28}, ("memory", "a run of two guests needs 1 GiB; stop other programs")),
     ],
 )
 def test_a_lack_is_named_and_mended(changes: dict[str, Any], found: tuple[str, str]) -> None:

@@ -20,7 +20,7 @@ def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
     assert result.stdout.splitlines() == [
         f"run      {captures}/quickstart-1",
         "verdict  pass: 12 calls, 0 mismatches",
-        "unproven 2 points: ./sundial verify --unproven quickstart-1",
+        "unproven 2 properties; list them: ./sundial verify --unproven quickstart-1",
         "time     2.500 s simulated, 1.2 s wall",
         f"report   {captures}/quickstart-1/report.html",
         f"capture  {captures}/quickstart-1/wire/lan.pcapng",
@@ -134,7 +134,7 @@ def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
             ["nothing"],
             "sundial: there is no scenario 'nothing'; allowed: atm-faults, dce-edges, dce-faults, dce-sweep,",
         ),
-        (["quickstart", "--topology", "x.yaml"], "sundial: x.yaml: no such file"),
+        (["quickstart", "--topology", "x.yaml"], "sundial: x.yaml: does not exist"),
         (
             ["quickstart", "--scale", "huge"],
             "sundial: scale: scenario 'quickstart' has no scales; allowed: leave it out",

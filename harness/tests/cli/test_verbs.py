@@ -74,7 +74,7 @@ def test_a_topology_is_checked(call: Call, tmp_path: Path) -> None:
         "and single hyphens, beginning with a letter",
         f"sundial: {path}:2: segments: has 0 entries; allowed: 1 or more",
     ]
-    assert call("topology", "check", "missing.yaml").stderr == "sundial: missing.yaml: no such file\n"
+    assert call("topology", "check", "missing.yaml").stderr == "sundial: missing.yaml: does not exist\n"
 
 
 def test_a_topology_is_drawn(call: Call) -> None:
@@ -83,7 +83,7 @@ def test_a_topology_is_drawn(call: Call) -> None:
 
 
 def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
-    assert call("ls").stderr == "there is no run yet; make one with: ./sundial run quickstart\n"
+    assert call("ls").stderr == "there are no runs yet; make one with: ./sundial run quickstart\n"
     folder = make_run("quickstart-1")
     (folder / "verify.json").write_text('{"verdict": "pass"}')
     held = os.open(make_run(".half-1.partial"), os.O_RDONLY)
@@ -103,7 +103,7 @@ def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> 
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         f"{folder}: pass: 12 calls, 0 mismatches",
-        "  not proven: 2 points; --unproven lists them",
+        "  unproven: 2 properties; list them with --unproven",
     ]
     assert call("verify", "latest", "--unproven").stdout.splitlines()[1:] == [
         "  unproven: push flags",
@@ -116,7 +116,7 @@ def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> 
         f"{folder}: fail: 12 calls, 1 mismatches",
         "  request.packets: expected 2, seen 1 (wire/lan.pcapng, frames 7, 8)",
         f"    ./sundial open {folder} lan --filter 'rpc.xid == 5'",
-        "  not proven: 2 points; --unproven lists them",
+        "  unproven: 2 properties; list them with --unproven",
     ]
 
 
@@ -127,7 +127,7 @@ def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> 
             "nowhere",
             "sundial: there is no run 'nowhere'; allowed: a run directory, its name (see 'sundial ls'), or latest",
         ),
-        ("latest", "sundial: there is no run yet"),
+        ("latest", "sundial: there are no runs yet"),
     ],
 )
 def test_a_run_that_is_not_there(call: Call, run: str, line: str) -> None:
@@ -158,7 +158,7 @@ def test_a_foreign_capture_needs_its_protocol(call: Call, monkeypatch: pytest.Mo
     assert call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--mtu", "67").exit_code == 2
     result = call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--port", "2049")
     assert (result.exit_code, result.stdout) == (
-        0, "x.pcap: pass: 3 calls, 0 mismatches\n  not proven: 1 points; --unproven lists them\n",
+        0, "x.pcap: pass: 3 calls, 0 mismatches\n  unproven: 1 properties; list them with --unproven\n",
     )  # fmt: skip
     assert asked == [(Path("x.pcap"), "sunrpc-udp", 1500, 2049)]
 
@@ -312,13 +312,13 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert (result.exit_code, "--timeout: '1' has no unit" in result.stderr) == (2, True)
     result = call("exec", "-t", "client", "sh")
     assert (result.exit_code, result.stderr) == (
-        2, "sundial: --terminal: the input is not a terminal; allowed: in a terminal only\n"
+        2, "sundial: --terminal: standard input is not a terminal; allowed: only in a terminal\n"
     )  # fmt: skip
     # A segment that keeps no other time than the virtual decides, unless somebody else has.
     assert call("up", "sss-two-vmmc").exit_code == 0
     assert asked.pop() == ("sss-two-vmmc", "virtual", 1)
     result = call("up", "sss-two-vmmc", "--clock", "real")
-    assert (result.exit_code, "kind vmmc keeps virtual time only; allowed: the clock virtual" in result.stderr) == (
+    assert (result.exit_code, "kind vmmc requires clock: virtual; allowed: clock: virtual" in result.stderr) == (
         2,
         True,
     )

@@ -156,7 +156,7 @@ def test_a_file_that_changes_between_two_looks(
         return size
 
     monkeypatch.setattr(bootfiles, "check_kernel", checked)
-    with pytest.raises(BadInput, match="was changed while it was read; allowed: a file that is not being written"):
+    with pytest.raises(BadInput, match="was changed while it was read; allowed: a file that does not change during the run"):
         boot_files(replace(node, kernel=str(kernel)), image, copies)
 
 

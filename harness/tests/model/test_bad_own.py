@@ -106,19 +106,19 @@ MISTAKES = [
     ("kernel: motd", f"kernel: FOLDER/motd is neither an ELF file nor a bzImage; allowed: {KERNELS}"),
     ("kernel: program", f"kernel: FOLDER/program is an ELF file without a PVH note (of Linux: CONFIG_PVH=y); allowed: {KERNELS}"),
     ('kernel: "a\\nb"', f"kernel: 'a\\nb' is not a path; allowed: {PATHS}"),
-    ("initrd: motd", f"initrd: FOLDER/motd is not a cpio archive, and not compressed in a way that kernels know; allowed: {INITRDS}"),
-    ('cmdline: "a\\nb"', "cmdline: 'a\\nb' cannot be on a command line; allowed: one line of up to 1024 ASCII characters"),
+    ("initrd: motd", f"initrd: FOLDER/motd is neither a cpio archive nor compressed in a format that Linux unpacks; allowed: {INITRDS}"),
+    ('cmdline: "a\\nb"', "cmdline: 'a\\nb' is not valid on a command line; allowed: one line of up to 1024 ASCII characters"),
     ("files: {/etc/motd: {}}", "files./etc/motd: has no content; allowed: from or content"),
     ("files: {/etc/motd: {from: motd, content: x}}", "files./etc/motd: has both from and content; allowed: from or content"),
     ("files: {/etc/motd: {from: nothing}}", "files./etc/motd.from: there is no FOLDER/nothing; allowed: a file that can be read"),
-    ("files: {/a: {content: x}, /a/b: {content: y}}", "files./a/b: '/a' is a file, too; allowed: a path that is not a folder of another"),
-    ("files: {/large: {from: large}}", "files: 26214400 bytes are too much for the memory of 'client', 96 MiB; allowed: 2 MiB, and a third of what its memory is above the 96 MiB that image linux needs"),
+    ("files: {/a: {content: x}, /a/b: {content: y}}", "files./a/b: '/a' is also a file; allowed: a path that is not a folder of another"),
+    ("files: {/large: {from: large}}", "files: 26214400 bytes are too many for the 96 MiB of memory of 'client'; allowed: 2 MiB, and a third of what its memory is above the 96 MiB that image linux needs"),
     ("files: {/x: {content: x, mode: 0644}}", f"files./x.mode: 644 is not a mode; allowed: {MODES}"),
     ("files: {/x: {content: x, mode: '644'}}", f"files./x.mode: '644' is not a mode; allowed: {MODES}"),
     ("files: {/x: {content: x, mode: '0888'}}", f"files./x.mode: '0888' is not a mode; allowed: {MODES}"),
-    ("files: {/x: {content: x, mode: '1755'}}", f"files./x.mode: '1755' has the sticky bit, which is for folders; allowed: {MODES}"),
-    ("files: {/x: {content: x, mode: '4644'}}", "files./x.mode: '4644' lets others run as its owner, who cannot execute it; allowed: the owner's execute bit too, such as '4744'"),
-    ("files: {/x: {content: x, mode: '2744'}}", "files./x.mode: '2744' lets others run as its group, who cannot execute it; allowed: the group's execute bit too, such as '2754'"),
+    ("files: {/x: {content: x, mode: '1755'}}", f"files./x.mode: '1755' has the sticky bit, which is only for folders; allowed: {MODES}"),
+    ("files: {/x: {content: x, mode: '4644'}}", "files./x.mode: '4644' sets the owner's set-id bit without the owner's execute bit; allowed: the owner's execute bit too, such as '4744'"),
+    ("files: {/x: {content: x, mode: '2744'}}", "files./x.mode: '2744' sets the group's set-id bit without the group's execute bit; allowed: the group's execute bit too, such as '2754'"),
 ]  # fmt: skip
 PATHS_REFUSED = [
     "etc/motd", "/", "//etc", "/etc/", "/etc//motd", "/etc/./motd", "/etc/../motd", "/proc/x", "/sys", "/dev/null",
@@ -150,7 +150,7 @@ def test_a_path_that_can(folder: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("defaults", "line"),
     [
-        ("kernel: motd\nfiles: {/a: {content: x}, /a/b: {content: y}}", "13: defaults.files./a/b: '/a' is a file, too"),
+        ("kernel: motd\nfiles: {/a: {content: x}, /a/b: {content: y}}", "13: defaults.files./a/b: '/a' is also a file"),
         ("kernel: motd", "12: defaults.kernel: FOLDER/motd is neither an ELF file nor a bzImage"),
     ],
 )
@@ -187,7 +187,7 @@ def test_an_initrd_may_take_half_of_the_memory(folder: Path) -> None:
 def test_files_may_take_what_the_image_can_spare(folder: Path) -> None:
     (folder / "motd").write_bytes(bytes(2 << 20))
     assert load_topology(str(write(folder, "files: {/x: {from: motd}}")))
-    with pytest.raises(BadInput, match=r"2097153 bytes are too much for the memory of 'client', 96 MiB"):
+    with pytest.raises(BadInput, match=r"2097153 bytes are too many for the 96 MiB of memory of 'client'"):
         load_topology(str(write(folder, "files: {/x: {from: motd}, /y: {content: y}}")))
     assert load_topology(str(write(folder, "memory: 99 MiB\nfiles: {/x: {from: motd}, /y: {content: y}}")))
 

@@ -123,7 +123,7 @@ def test_a_monitor_says_what_it_cannot(kept: dict[str, Any]) -> None:
     assert run("node", "--", "tasks").stdout.split()[:2] == ["task", "name"]
     refused = run("node", "tasks", given=b"x")
     assert (refused.returncode, refused.stderr.splitlines()[0]) == (
-        2, "sundial: image ssscore gives its commands no input"
+        2, "sundial: image ssscore does not support standard input"
     )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def test_a_guest_killed(tmp_path: Path, clock: str) -> None:
     run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock)
     run.wait_batches(3)
     run.kill(f"guest={run.token}-server,")
-    assert_failed(run, "server: the machine ended before the run did: killed by SIGKILL", batches=3)
+    assert_failed(run, "server: the machine ended before the run: killed by SIGKILL", batches=3)
 
 
 def test_a_kernel_panic(tmp_path: Path, clock: str) -> None:

@@ -50,7 +50,7 @@ def test_a_client_that_finds_no_port_has_failed_in_these_words(tmp_path: Path) -
     assert files.look() == []
     with samples.open("a") as stream:
         stream.write(line % ("false", ',"error":"RPC: Timed out"'))
-    expected = "echo-client failed: asked 7 times for the server's port: RPC: Timed out"
+    expected = "echo-client failed: no answer for the server's port after 7 requests: RPC: Timed out"
     assert files.look() == [GuestFailed("client", expected, gave_up=True)]
 
 
@@ -136,7 +136,7 @@ def test_hostile_error_lines(tmp_path: Path) -> None:
     samples = tmp_path / "samples.jsonl"
     samples.write_text('{"type":"error","message":' + "[" * 100_000 + "\n")
     files = GuestFiles("client", tmp_path)
-    assert files.look() == [GuestFailed("client", "a program failed with an error line that cannot be read")]
+    assert files.look() == [GuestFailed("client", "a program failed with a malformed error line")]
     with samples.open("a") as stream:
         stream.write('{"type":"error","app":"x","message":"' + "m" * 100_000 + '"}\n')
     (found,) = files.look()

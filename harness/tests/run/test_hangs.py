@@ -150,7 +150,7 @@ def test_a_kept_guest_that_hangs_is_ended_and_the_others_stay(tmp_path: Path) ->
         for name in became:
             guests.forget(name)
         ended |= became
-    assert ended == {"server": "hung: nothing has moved for 15 s"}
+    assert ended == {"server": "hung: no progress for 15 s"}
     assert [machine.state() for machine in machines.values()] == [MachineState.PAUSED, MachineState.GONE]
 
 

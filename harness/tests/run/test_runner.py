@@ -162,7 +162,7 @@ def crash_app(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("act", "machine", "message", "tail"),
     [
-        (kill_client, "client", "client: the machine ended before the run did: failed", ("runner up", "last words")),
+        (kill_client, "client", "client: the machine ended before the run: failed", ("runner up", "last words")),
         (
             panic,
             "server",
@@ -215,7 +215,7 @@ def test_nothing_that_moves_is_a_hang(stage: Stage) -> None:
             (stage.partial() / "nodes" / machine / "samples.jsonl").write_text('{"type":"hello"}\n')
 
     stage.act = hello
-    with pytest.raises(RunFailed, match=r"hung: nothing has moved for \d s, all others wait for client"):
+    with pytest.raises(RunFailed, match=r"hung: no progress for \d s, all others wait for client"):
         runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
     assert stage.leftovers() == []
 
@@ -227,7 +227,7 @@ def test_a_fabric_that_does_not_answer_is_blamed_itself(stage: Stage) -> None:
             (stage.partial() / "nodes" / machine / "samples.jsonl").write_text('{"type":"hello"}\n')
 
     stage.act = hello
-    with pytest.raises(RunFailed, match=r"fabric: hung: nothing has moved for \d s"):
+    with pytest.raises(RunFailed, match=r"fabric: hung: no progress for \d s"):
         runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
 
 

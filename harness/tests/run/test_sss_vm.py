@@ -134,7 +134,7 @@ def test_a_node_has_two_adapters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "told"),
     [
-        (signal.SIGKILL, "server: the machine ended before the run did: killed by SIGKILL"),
+        (signal.SIGKILL, "server: the machine ended before the run: killed by SIGKILL"),
         (signal.SIGSTOP, "server: hung: nothing has moved for"),
     ],
 )

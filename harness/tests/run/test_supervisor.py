@@ -39,16 +39,16 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
     [
         (FabricEnded(-9), Failed("was killed by SIGKILL", "fabric")),
         (FabricEnded(-99), Failed("was killed by signal 99", "fabric")),
-        (FabricEnded(4, "ring broken"), Failed("ended before the run did, with status 4: ring broken", "fabric")),
-        (FabricEnded(0), Failed("ended before the run did, with status 0", "fabric")),
+        (FabricEnded(4, "ring broken"), Failed("ended before the run, with status 4: ring broken", "fabric")),
+        (FabricEnded(0), Failed("ended before the run, with status 0", "fabric")),
         (FabricEnded(5), Failed("the disk is full, captures cannot be written", "fabric", disk_full=True)),
         (
             MachineEnded("client", "killed by SIGKILL"),
-            Failed("the machine ended before the run did: killed by SIGKILL", "client"),
+            Failed("the machine ended before the run: killed by SIGKILL", "client"),
         ),
         (
             MachineEnded("client", "exit status 70", "invariant broken"),
-            Failed("the machine ended before the run did: exit status 70", "client"),
+            Failed("the machine ended before the run: exit status 70", "client"),
         ),
         (
             MachineEnded("server", "the ssh connection to host b is lost: Broken pipe", lost=True),
@@ -63,11 +63,11 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
         (DeadlinePassed(600.0, ()), Failed("the deadline of 600 s passed")),
         (
             Hung(15.2, ("server",)),
-            Failed("hung: nothing has moved for 15 s, all others wait for server", "server"),
+            Failed("hung: no progress for 15 s, all others wait for server", "server"),
         ),
         (
             Hung(15.2, ("a", "b")),
-            Failed("hung: nothing has moved for 15 s, all others wait for a, b"),
+            Failed("hung: no progress for 15 s, all others wait for a, b"),
         ),
     ],
 )
@@ -126,9 +126,9 @@ def test_the_culprit_is_named_and_not_its_victim() -> None:
 def test_a_fabric_that_a_machine_ended_is_a_victim() -> None:
     victim, culprit = FabricEnded(VICTIM_STATUS, "server: QEMU ended the run"), MachineEnded("server", "70, broken")
     assert after(victim) is None
-    assert after(victim, culprit) == Failed("the machine ended before the run did: 70, broken", "server")
+    assert after(victim, culprit) == Failed("the machine ended before the run: 70, broken", "server")
     verdict = after(victim, seconds=VICTIM_S)
-    assert verdict == Failed("ended before the run did, with status 6: server: QEMU ended the run", "fabric")
+    assert verdict == Failed("ended before the run, with status 6: server: QEMU ended the run", "fabric")
 
 
 def test_a_victim_without_culprit_is_named_after_a_while() -> None:
