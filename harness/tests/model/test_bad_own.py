@@ -99,7 +99,7 @@ def test_paths_are_from_the_folder_of_the_file_and_of_the_command_line_from_here
 
 
 MISTAKES = [
-    ("kernel: nothing", f"kernel: there is no FOLDER/nothing; allowed: {KERNELS}"),
+    ("kernel: nothing", f"kernel: FOLDER/nothing does not exist; allowed: {KERNELS}"),
     ("kernel: folder", f"kernel: FOLDER/folder is not a regular file; allowed: {KERNELS}"),
     ("kernel: pipe", f"kernel: FOLDER/pipe is not a regular file; allowed: {KERNELS}"),
     ("kernel: motd/x", f"kernel: FOLDER/motd/x cannot be read: Not a directory; allowed: {KERNELS}"),
@@ -110,9 +110,9 @@ MISTAKES = [
     ('cmdline: "a\\nb"', "cmdline: 'a\\nb' is not valid on a command line; allowed: one line of up to 1024 ASCII characters"),
     ("files: {/etc/motd: {}}", "files./etc/motd: has no content; allowed: from or content"),
     ("files: {/etc/motd: {from: motd, content: x}}", "files./etc/motd: has both from and content; allowed: from or content"),
-    ("files: {/etc/motd: {from: nothing}}", "files./etc/motd.from: there is no FOLDER/nothing; allowed: a file that can be read"),
+    ("files: {/etc/motd: {from: nothing}}", "files./etc/motd.from: FOLDER/nothing does not exist; allowed: a readable file"),
     ("files: {/a: {content: x}, /a/b: {content: y}}", "files./a/b: '/a' is also a file; allowed: a path that is not a folder of another"),
-    ("files: {/large: {from: large}}", "files: 26214400 bytes are too many for the 96 MiB of memory of 'client'; allowed: 2 MiB, and a third of what its memory is above the 96 MiB that image linux needs"),
+    ("files: {/large: {from: large}}", "files: 26214400 bytes are too many for the 96 MiB of memory of 'client'; allowed: 2 MiB plus a third of the memory above 96 MiB, the least of image linux: 2097152 bytes"),
     ("files: {/x: {content: x, mode: 0644}}", f"files./x.mode: 644 is not a mode; allowed: {MODES}"),
     ("files: {/x: {content: x, mode: '644'}}", f"files./x.mode: '644' is not a mode; allowed: {MODES}"),
     ("files: {/x: {content: x, mode: '0888'}}", f"files./x.mode: '0888' is not a mode; allowed: {MODES}"),
@@ -163,7 +163,7 @@ def test_a_mistake_in_defaults_is_shown_there(folder: Path, defaults: str, line:
 @pytest.mark.parametrize(
     ("client", "words"),
     [
-        ("cmdline: x", "reads no command line; allowed: an image that does: linux"),
+        ("cmdline: x", "has no command line; allowed: an image that does: linux"),
         ("initrd: root.cpio.gz", "is compressed (gzip), which the image's kernel does not unpack"),
         ("files: {/bin/x: {content: x}}", "has no folders; allowed: a name in its root, such as '/x'"),
     ],
@@ -179,7 +179,7 @@ def test_what_an_image_cannot_do(folder: Path, client: str, words: str) -> None:
 def test_an_initrd_may_take_half_of_the_memory(folder: Path) -> None:
     archive = newc({"x": (FILE, bytes(49 << 20))})
     (folder / "big.cpio").write_bytes(archive)
-    with pytest.raises(BadInput, match=r"bytes are too much for the memory of 'client', 96 MiB; allowed: half of"):
+    with pytest.raises(BadInput, match=r"bytes are too many for the 96 MiB of memory of 'client'; allowed: half of"):
         load_topology(str(write(folder, "initrd: big.cpio")))
     assert load_topology(str(write(folder, "initrd: big.cpio\nmemory: 128 MiB")))
 

@@ -119,10 +119,10 @@ def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:
         ("duration=1500 ms", "duration: 1500 ms is not a whole number of seconds; allowed: whole seconds"),
         ("rate=5 Mbit/s", "rate: rate has no effect over tcp; allowed: transports: udp"),
         ("serving.socket_buffer=8192", "serving.socket_buffer: serving.socket_buffer has no effect: an iperf3 server uses its client's value; allowed: socket_buffer for both ends"),
-        ("mtu=87", "TCP over an MTU of 87 bytes"),
+        ("mtu=87", "TCP is not supported over an MTU of 87 bytes"),
     ],
 )  # fmt: skip
-def test_what_iperf3_would_not_heed_is_refused(override: str, line: str) -> None:
+def test_option_without_effect_on_iperf3_is_rejected(override: str, line: str) -> None:
     with pytest.raises(BadInput, match=re.escape(line)):
         load_experiments("iperf3", overrides=["transports=tcp", override])
 

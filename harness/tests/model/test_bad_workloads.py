@@ -57,9 +57,9 @@ BASES: dict[str, tuple[str, ...]] = {
 """By name: a topology, the fields of a workload that fits, and overrides."""
 
 MBCF = "mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"
-WAITS = "whose client waits for the reply of each call"
+WAITS = "whose client waits for each reply"
 BACKPLANE = "allowed: machines with interfaces in one segment of kind vmmc"
-FIXED = "which boots ssscore: its sockets' buffers are fixed; allowed: leave it out"
+FIXED = "which boots ssscore, whose sockets have fixed buffers; allowed: leave it out"
 KEPT = f"allowed: semantics: at_most_once, transports: udp, {MBCF}"
 TRANSFER = "allowed: 8 to 65536 bytes (one transfer)"
 RPC_MESSAGE = "(a UDP message of 8800 bytes; udp_message_size changes it)"
@@ -78,7 +78,7 @@ RULES = [
     ("dce", "sizes: '0:999:1'", "sizes: 1000 sizes are too many: each is a procedure; allowed: up to 999"),
     ("dce functions", "procedures: put", "procedures: procedures has no effect with functions, whose values are fixed; allowed: procedures or functions"),
     ("dce functions", "sizes: [4]", "sizes: sizes has no effect with functions, whose values are fixed; allowed: sizes or functions"),
-    ("dce functions", "order: seeded", "order: order seeded with functions; allowed: the order in functions"),
+    ("dce functions", "order: seeded", "order: order seeded has no effect with functions; allowed: the order in functions"),
     ("dce functions", "calls: {0: 9, 800: 3}", "calls: calls by size cannot be combined with functions; allowed: one number of calls"),
     ("dce functions", "functions: '1,2', semantics: maybe", "semantics: maybe calls have no response, so boolean cannot return data; allowed: functions: void"),
     ("dce functions", "semantics: broadcast", "functions: string_array has 4807 bytes and exceeds the one fragment of a broadcast, 4016 bytes; allowed: other functions, or a larger fragment"),
@@ -88,18 +88,18 @@ RULES = [
     ("grpc", "bdp_probe: true", "bdp_probe: bdp_probe sends PINGs, which control_frames: none rejects; allowed: control_frames: counted"),
     ("rpyc", "die: {call: 3}, containers: [list, tuple]", "die: die allows one connection of each client, and there are 2; allowed: one series, container, distance and tcp_nodelay"),
     ("rpyc", "die: {call: 3}, series: 2, tcp_nodelay: [true, false], functions: 1", "die: die allows one connection of each client, and there are 4; allowed: one series, container, distance and tcp_nodelay"),
-    ("sss", "transports: udp, depth: 2", f"depth: depth 2 over udp, {WAITS}; allowed: 1, or the transports {MBCF}"),
+    ("sss", "transports: udp, depth: 2", f"depth: depth 2 is not supported over udp, {WAITS}; allowed: 1, or the transports {MBCF}"),
     ("sss", "transports: [mbcf3, udp], ack: false", f"ack: ack: false has no effect over udp, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
     ("sss", "transports: udp, one_way: true, procedures: sink", f"one_way: one_way is not supported over udp: libtirpc always waits for a reply; allowed: transports: tcp, {MBCF}"),
     ("sss", "transports: mbcf3, one_way: true", "one_way: one_way is not supported for echo: only sink has no result; allowed: procedures: sink"),
-    ("sss", "transports: [mbcf3, tcp], semantics: at_least_once", "semantics: at_least_once over tcp; allowed: at_most_once over tcp"),
-    ("sss", "transports: udp, semantics: exactly_once", "semantics: exactly_once over udp; allowed: at_least_once, at_most_once over udp"),
+    ("sss", "transports: [mbcf3, tcp], semantics: at_least_once", "semantics: at_least_once is not supported over tcp; allowed: at_most_once over tcp"),
+    ("sss", "transports: udp, semantics: exactly_once", "semantics: exactly_once is not supported over udp; allowed: at_least_once, at_most_once over udp"),
     ("sss", "transports: udp, reply_cache: 16", f"reply_cache: reply_cache has no effect without at_most_once over udp or MBCF; {KEPT}"),
-    ("sss", "transports: tcp, socket_buffer: 4000", f"socket_buffer: socket_buffer with 'server', {FIXED}"),
-    ("sss", "transports: tcp, serving: {socket_buffer: 4000}", f"serving.socket_buffer: serving.socket_buffer with 'server', {FIXED}"),
-    ("sss", "transports: [udp, vrpc-mbcf], send_buffer: 4000", "send_buffer: send_buffer over udp, vrpc-mbcf; allowed: transports: tcp"),
-    ("sss", "transports: mbcf3, udp_message_size: 4000", "udp_message_size: udp_message_size over mbcf3; allowed: transports: udp"),
-    ("sss", "transports: udp, serving: {recv_buffer: 4000}", "serving.recv_buffer: serving.recv_buffer over udp; allowed: transports: tcp"),
+    ("sss", "transports: tcp, socket_buffer: 4000", f"socket_buffer: socket_buffer has no effect on 'server', {FIXED}"),
+    ("sss", "transports: tcp, serving: {socket_buffer: 4000}", f"serving.socket_buffer: serving.socket_buffer has no effect on 'server', {FIXED}"),
+    ("sss", "transports: [udp, vrpc-mbcf], send_buffer: 4000", "send_buffer: send_buffer has no effect over udp, vrpc-mbcf; allowed: transports: tcp"),
+    ("sss", "transports: mbcf3, udp_message_size: 4000", "udp_message_size: udp_message_size has no effect over mbcf3; allowed: transports: udp"),
+    ("sss", "transports: udp, serving: {recv_buffer: 4000}", "serving.recv_buffer: serving.recv_buffer has no effect over udp; allowed: transports: tcp"),
     ("sss", "transports: udp, threads: 2", "threads: 2 threads are too many for 'client', which boots ssscore: its client has one; allowed: 1 (for parallel calls over MBCF use depth)"),
     ("sss", "transports: mbcf3, depth: 2, one_way: true, procedures: sink", "depth: depth 2 has no effect with one_way, which has no replies; allowed: 1"),
     ("sss", "transports: tcp, tcp_nodelay: false", "tcp_nodelay: tcp_nodelay has no effect on 'server', which boots ssscore, whose TCP always sends at once; allowed: true"),
@@ -113,9 +113,9 @@ RULES = [
     ("sunrpc", "transports: udp, server: host9", "server: topology 'two-hosts-10base-t' has no host 'host9'; allowed: client, server"),
     ("sunrpc", "transports: udp, clients: [server]", "clients: 'server' is the server, and its loopback interface is not captured; allowed: other machines, or with clock: virtual also loopback: captured of server"),
     ("sunrpc", "app: raw, transports: tcp, sizes: [15]", "sizes: 15 bytes do not fit raw echo over tcp; allowed: 16 to 1048576 bytes (at least the payload's header)"),
-    ("sunrpc", "app: raw, transports: udp, tcp_nodelay: false", "tcp_nodelay: tcp_nodelay over udp; allowed: transports: tcp"),
-    ("sunrpc", "app: raw, transports: udp, serving: {tcp_nodelay: true}", "serving.tcp_nodelay: serving.tcp_nodelay over udp; allowed: transports: tcp"),
-    ("sunrpc", "app: raw, transports: udp, serving: {send_buffer: 8000}", "serving.send_buffer: serving.send_buffer with raw, which has no records; allowed: leave it out"),
+    ("sunrpc", "app: raw, transports: udp, tcp_nodelay: false", "tcp_nodelay: tcp_nodelay has no effect over udp; allowed: transports: tcp"),
+    ("sunrpc", "app: raw, transports: udp, serving: {tcp_nodelay: true}", "serving.tcp_nodelay: serving.tcp_nodelay has no effect over udp; allowed: transports: tcp"),
+    ("sunrpc", "app: raw, transports: udp, serving: {send_buffer: 8000}", "serving.send_buffer: serving.send_buffer has no effect on raw, which has no records; allowed: leave it out"),
     ("mbcf", "sizes: 64, operations: swap", "sizes: 64 bytes do not fit mbcf swap over mbcf; allowed: 8 to 8 bytes (one word)"),
     ("mbcf", "sizes: 1377, operations: signal", "sizes: 1377 bytes do not fit mbcf signal over mbcf; allowed: 0 to 1376 bytes (one packet)"),
     ("mbcf", "operations: [write, read], modes: stream", "modes: read cannot be a stream: each operation waits for its result; allowed: round_trip, or the operations write, fifo, signal"),
@@ -130,15 +130,15 @@ RULES = [
     ("vmmc", "app: shrimprpc, clients: f", "clients: image 'linux' of 'f' does not run shrimprpc"),
     ("vmmc", "sizes: [0, 8]", f"sizes: 0 bytes do not fit vmmc round_trip over au; {TRANSFER}"),
     ("vmmc", "sizes: [8, 65544]", f"sizes: 65544 bytes do not fit vmmc round_trip over au; {TRANSFER}"),
-    ("vmmc", "sizes: [8, 12]", "sizes: 12 bytes are no whole stores; allowed: multiples of 8"),
+    ("vmmc", "sizes: [8, 12]", "sizes: 12 bytes is not a multiple of 8; allowed: multiples of 8"),
     ("vmmc", "sizes: [edges]", "sizes: edges is not supported over a backplane, only over udp and tcp; allowed: sizes and ranges FIRST:LAST:STEP"),
     ("vmmc", "app: sunrpc, transports: vrpc, clients: e", f"clients: 'e' has no interface on a backplane; {BACKPLANE}"),
-    ("vrpc", "transports: udp, wait: poll", "wait: wait over udp; allowed: transports: vrpc, vrpc-mbcf"),
+    ("vrpc", "transports: udp, wait: poll", "wait: wait has no effect over udp; allowed: transports: vrpc, vrpc-mbcf"),
     ("vrpc", "transports: vrpc-mbcf, deliberate_above: 5", "deliberate_above: deliberate_above has no effect over vrpc-mbcf, which has no deliberate updates; allowed: transports: vrpc"),
-    ("vrpc", "transports: vrpc, depth: 2", f"depth: depth 2 over vrpc, {WAITS}; allowed: 1, or the transports {MBCF}"),
+    ("vrpc", "transports: vrpc, depth: 2", f"depth: depth 2 is not supported over vrpc, {WAITS}; allowed: 1, or the transports {MBCF}"),
     ("vrpc", "transports: vrpc-mbcf, ack: false", f"ack: ack: false has no effect over vrpc-mbcf, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
     ("vrpc", "transports: vrpc, one_way: true, procedures: sink", f"one_way: one_way is not supported over vrpc; allowed: false, or the transports tcp, {MBCF}"),
-    ("vrpc", "transports: vrpc, semantics: exactly_once", "semantics: exactly_once over vrpc; allowed: at_most_once over vrpc"),
+    ("vrpc", "transports: vrpc, semantics: exactly_once", "semantics: exactly_once is not supported over vrpc; allowed: at_most_once over vrpc"),
     ("vrpc", "transports: [vrpc, vrpc-mbcf, tcp], semantics: at_most_once, reply_cache: 5", f"reply_cache: reply_cache has no effect without at_most_once over udp or MBCF; {KEPT}"),
     ("vrpc", "transports: vrpc, threads: 2", "threads: 2 threads are too many for 'client', which boots ssscore: its client has one; allowed: 1 (for parallel calls over MBCF use depth)"),
     ("vrpc", "transports: vrpc, sizes: 65537", "sizes: 65537 bytes do not fit sunrpc echo over vrpc; allowed: 0 to 65536 bytes (what a ring holds)"),
@@ -188,7 +188,7 @@ PAIRS = [
     ("app: iperf3, transports: udp", "app: grpc, port: 5201", 1, taken(5201)),
     ("app: grpc, port: 1026", "app: raw, transports: [udp, tcp], sizes: 64", 0, taken(1026, 1)),
     ("app: raw, transports: [udp, tcp], sizes: 64", "app: grpc, port: 1026", 1, taken(1026)),
-    ("app: dce, sizes: 0, binding: mapper", "app: dce, sizes: 0, binding: mapper, port: 1028", 1, "port: port 1028 differs from port 1027, which the endpoint mapper of 'server' returns; allowed: the same port on one server, or binding: string"),
+    ("app: dce, sizes: 0, binding: mapper", "app: dce, sizes: 0, binding: mapper, port: 1028", 1, "port: port 1028 differs from port 1027 in the endpoint mapper of 'server'; allowed: the same port on one server, or binding: string"),
 ]  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def test_a_linux_machine_is_one_node_at_a_time(tmp_path: Path, second: str, fiel
     path = scenario(tmp_path, "sss-cluster", first, f"clients: {second}, sizes: 4")
     (line,) = refusal(lambda: load_experiments(path))
     assert line.startswith(
-        f"{path}:5: workloads.1.{field}: 'linux' boots linux and serves MBCF already: there a process is a node"
+        f"{path}:5: workloads.1.{field}: 'linux' boots linux, where only one process can be a node of MBCF, and has one already"
     )
 
 
@@ -244,7 +244,7 @@ def test_version_of_grpc_that_was_not_measured(tmp_path: Path, monkeypatch: pyte
     [
         ({"rpyc": "5.3.0"}, {}, "distance: 'server' boots linux, which has no numpy; allowed: zip, or an image with numpy"),
         ({"rpyc": "3.4.4", "numpy": "1"}, {}, "app: 'server' boots linux with RPyC 3.4.4, which is not supported; allowed: an image with RPyC"),
-        ({"rpyc": "5.3.0", "numpy": "1"}, {"rpyc": "6.0.2"}, "clients: RPyC 6.0.2 on 'client' and 5.3.0 on 'server'; allowed: images with one version"),
+        ({"rpyc": "5.3.0", "numpy": "1"}, {"rpyc": "6.0.2"}, "clients: RPyC 6.0.2 on 'client' differs from 5.3.0 on 'server'; allowed: images with one version"),
     ],
 )  # fmt: skip
 def test_packages_that_rpyc_cannot_use(

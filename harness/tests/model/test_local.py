@@ -92,10 +92,10 @@ CASES = [
      "mine.yaml:4: workloads.0.trace: tracing is not supported when client and server share machine 'server';"
      " allowed: none, or other clients"),
     (WORKLOAD, "  - {app: iperf3, clients: server, transports: [tcp]}", "", "",
-     "mine.yaml:4: workloads.0.clients: iperf3 from 'server' to itself; allowed: clients on other machines"),
+     "mine.yaml:4: workloads.0.clients: iperf3 from 'server' to itself is not supported; allowed: clients on other machines"),
     (WORKLOAD, WORKLOAD.replace("calls", "socket_buffer: 4000, calls"), "", "",
-     "mine.yaml:4: workloads.0.socket_buffer: socket_buffer with 'server', client and server: where TCP cuts what it"
-     " sends follows from its buffers there; allowed: leave it out, or only udp"),
+     "mine.yaml:4: workloads.0.socket_buffer: socket_buffer cannot be set on 'server', client and server: it would move the"
+     " segment boundaries of TCP; allowed: leave it out, or only udp"),
     ("", "", "captured", "maybe", f"net.yaml:3: {NOT}: 'maybe' is unknown; allowed: captured, not"),
     ("", "", "server: {", "server: {image: ssscore, ",
      f"net.yaml:3: {NOT}: image 'ssscore' of 'server' cannot capture its loopback; allowed: not"),

@@ -117,7 +117,7 @@ REFUSED = [
     (f"{RPC}, functions: all, sizes: [4], procedures: echo",
      ".sizes: sizes has no effect with functions, whose values are fixed; allowed: sizes or functions"),
     (f"{RPC}, functions: all, order: seeded",
-     ".order: order seeded with functions; allowed: the order in functions"),
+     ".order: order seeded has no effect with functions; allowed: the order in functions"),
     (f"{RPC}, functions: all, calls: {{0: 5, 100: 2}}",
      ".calls: calls by size cannot be combined with functions; allowed: one number of calls"),
     ("app: sunrpc, transports: [tcp], functions: all, one_way: true",
