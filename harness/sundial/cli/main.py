@@ -28,7 +28,7 @@ COMMANDS = {
     "run": "Run a scenario, verify it, and write its report.",
     "verify": "Verify a run or a capture against its protocol.",
     "report": "Verify a run again and write its report.",
-    "reproduce": "Repeat a paper's experiments and compare them with its published numbers.",
+    "reproduce": "Repeat a paper's experiments; compare with its numbers.",
     "open": "Open a capture in Wireshark.",
     "ls": "List runs, or topologies that are up.",
 }

@@ -142,7 +142,10 @@ def _stage_caption(common_axis: bool) -> str:
     )
     if common_axis:
         return shared + "Client: from the start of the call to its first packet, and from the last reply packet on."
-    return shared + "Client: the rest of the round trip; its two ends cannot be separated, because guests have separate clocks."
+    return (
+        shared
+        + "Client: the rest of the round trip; its two ends cannot be separated, because guests have separate clocks."
+    )
 
 
 def _expectations(

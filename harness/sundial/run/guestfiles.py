@@ -46,7 +46,7 @@ class SampleWatch(GrowingFile):
         self._machine = machine
         self._rest = b""
         self.batches = 0
-        self.told_bytes = 0
+        self.work_bytes = 0
         self.line_is_too_long = False
         """True if a file has exceeded its limit."""
 
@@ -65,7 +65,7 @@ class SampleWatch(GrowingFile):
     def _take(self, line: bytes) -> GuestFailed | None:
         start = line[:24].replace(b" ", b"")
         self.batches += start.startswith(_BATCH)
-        self.told_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
+        self.work_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
         return _failure(self._machine, line) if start.startswith((_ERROR, _BINDING)) else None
 
 
@@ -143,9 +143,9 @@ class GuestFiles:
         return self._samples.seen_bytes + self._panics.seen_bytes
 
     @property
-    def told_bytes(self) -> int:
+    def work_bytes(self) -> int:
         """Signs of work: whole lines of samples except alive lines."""
-        return self._samples.told_bytes + self._panics.seen_bytes
+        return self._samples.work_bytes + self._panics.seen_bytes
 
     def look(self) -> list[MachinePanicked | GuestFailed]:
         """New faults."""

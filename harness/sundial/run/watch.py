@@ -66,7 +66,7 @@ def real_signs(
         silent = [file for file in files if not file.said_hello]
         if silent:
             return guest_signs(machines, silent)
-        progress = tuple(file.told_bytes for file in files)
+        progress = tuple(file.work_bytes for file in files)
         counted = counters()
         if not counted:
             # If the fabric does not answer, no frame travels, so all machines wait for it.

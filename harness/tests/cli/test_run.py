@@ -53,10 +53,8 @@ def test_a_mismatch_is_status_1(call: Call, fake: Any, captures: Path) -> None:
     fake.verdict = "fail"
     result = call("run", "quickstart")
     assert result.exit_code == 1
-    assert "verdict  fail: 12 calls, 1 mismatches" in result.stdout
-    assert (
-        result.stderr.splitlines()[-1] == f"sundial: {captures}/quickstart-1: the capture is not what the protocol says"
-    )
+    assert "verdict  fail: 12 calls, 1 mismatch\n" in result.stdout
+    assert result.stderr.splitlines()[-1] == f"sundial: {captures}/quickstart-1: verification failed: 1 mismatch"
 
 
 @pytest.mark.parametrize(
@@ -141,11 +139,14 @@ def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
         ),
         (
             ["quickstart", "--out", "/nowhere/run"],
-            "sundial: --out: /nowhere is not a directory; allowed: a name in a directory",
+            "sundial: --out: /nowhere is not a directory; allowed: a new name in an existing",
         ),
         (["quickstart", "--out", "a\nb"], "sundial: --out: "),
         (["quickstart", "--out", "a\u202eb"], "sundial: --out: "),
-        (["quickstart", "--out", "/"], "sundial: --out: / exists; allowed: a directory that does not exist yet"),
+        (
+            ["quickstart", "--out", "/"],
+            "sundial: --out: / exists already; allowed: a directory that does not exist yet",
+        ),
     ],
 )
 def test_bad_arguments(call: Call, fake: Any, arguments: list[str], line: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels, initrds, command lines and files of one's own: what a topology may say, and one line for what it may not."""
+"""Own kernels, initrds, command lines and files: what a topology may have, and one line for each mistake."""
 
 from __future__ import annotations
 

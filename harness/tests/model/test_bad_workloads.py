@@ -235,7 +235,9 @@ def test_machines_that_cannot_run_a_workload(
 def test_version_of_grpc_that_was_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(LIBRARIES, "1.51.1")
     path = scenario(tmp_path, LAN, "app: grpc")
-    line = "app: 'server' boots linux-python with gRPC 1.51.1, which is not supported; allowed: an image with gRPC 1.85.1"
+    line = (
+        "app: 'server' boots linux-python with gRPC 1.51.1, which is not supported; allowed: an image with gRPC 1.85.1"
+    )
     assert refusal(lambda: load_experiments(path, overrides=[PYTHON]))[0] == f"{path}:4: workloads.0.{line}"
 
 

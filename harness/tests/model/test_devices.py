@@ -119,7 +119,9 @@ def test_a_machine_that_bridges_has_no_proxy_client(tmp_path: Path) -> None:
     text = GOOD.replace("devices:\n  edge: {kind: bridge, interfaces: [e0, a0]}\n", "")
     text = text.replace("segments:", "  edge: {role: bridge, interfaces: {eth0: {}, eth1: {}}}\nsegments:")
     text = text.replace("edge:e0", "edge:eth0").replace("edge:a0", "edge:eth1")
-    with pytest.raises(BadInput, match=r"'edge:eth1' belongs to a bridge: LAN emulation supports bridges only as devices"):
+    with pytest.raises(
+        BadInput, match=r"'edge:eth1' belongs to a bridge: LAN emulation supports bridges only as devices"
+    ):
         written(tmp_path / "net.yaml", text)
     assert written(tmp_path / "net.yaml", text.replace("kind: atm", "kind: atm, encapsulation: bridged")).devices == ()
 

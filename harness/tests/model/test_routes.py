@@ -124,9 +124,7 @@ def test_calls_follow_routes(tmp_path: Path) -> None:
     ids=["no way there", "no way back", "another network"],
 )
 def test_calls_need_a_way_there_and_back(tmp_path: Path, text: str) -> None:
-    with pytest.raises(
-        BadInput, match="'client' and 'server' have no common segment and no routes to each other"
-    ):
+    with pytest.raises(BadInput, match="'client' and 'server' have no common segment and no routes to each other"):
         called(tmp_path, text)
 
 

@@ -87,12 +87,12 @@ def test_that_a_guest_is_alive_is_a_sign_and_no_work(tmp_path: Path) -> None:
     files = GuestFiles("client", tmp_path)
     samples.write_text('{"type":"hello"}\n')
     assert files.look() == []
-    seen, told = files.seen_bytes, files.told_bytes
+    seen, work = files.seen_bytes, files.work_bytes
     for end in ('{"type":"al', 'ive"}\n'):
         with samples.open("a") as stream:
             stream.write(end)
         assert files.look() == []
-        assert files.told_bytes == told
+        assert files.work_bytes == work
     assert files.seen_bytes > seen
 
 

@@ -132,8 +132,8 @@ def test_the_wrong_name_lists_the_right_ones(places: Places) -> None:
         keeper.exec_("client", ["true"], NOTHING, Gathered(), None, places)
     with pytest.raises(BadInput, match="office is not up; allowed: lab, wan"):
         keeper.console("client", "office", places)
-    with pytest.raises(BadInput, match="lab has no machine 'nobody'; allowed: client"):
-        keeper.exec_("nobody", ["true"], NOTHING, Gathered(), "lab", places)
+    with pytest.raises(BadInput, match="lab has no machine 'absent'; allowed: client"):
+        keeper.exec_("absent", ["true"], NOTHING, Gathered(), "lab", places)
     for folder in folders:
         folder.let_go()
 

@@ -276,8 +276,8 @@ def test_a_named_directory_that_exists_is_refused_before_anything_starts(stage: 
 
 
 def test_an_unknown_machine_cannot_be_first(stage: Stage) -> None:
-    with pytest.raises(BadInput, match="no machine 'nobody'"):
-        runner.run(stage.request(), stage.words, session=stage.session, start_order=("nobody",))
+    with pytest.raises(BadInput, match="no machine 'absent'"):
+        runner.run(stage.request(), stage.words, session=stage.session, start_order=("absent",))
 
 
 def test_machines_start_in_the_order_asked_for(stage: Stage) -> None:

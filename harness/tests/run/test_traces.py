@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stamps come into the run directory whole, or the run has failed; programs of one's own are not traced."""
+"""Stamps come into the run directory whole, or the run has failed; own programs are not traced."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def retransmits_left_out(spoken: Spoken) -> None:
 
 
 def no_close(spoken: Spoken) -> None:
-    """What it ends with is a request that nobody answers."""
+    """It ends with a request without an answer."""
     del spoken.order[spoken.place(False, lambda found: found.kind == Kind.REQUEST and found.body[0] == Handler.CLOSE)]
 
 
