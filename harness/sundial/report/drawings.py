@@ -103,8 +103,8 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
         ),
         figures_counts.saw(
             seen_cells, cell_lines, looks,
-            "The same minus N/48, the cells of N bytes alone. The rest is headers, pads and trailers, in cells. A jump by "
-            "one is an additional cell; a larger jump is an additional packet.",
+            "The same minus N/48, the cells of N bytes alone. The rest is headers, pads and trailers, in cells. A jump "
+            "by one is an additional cell; a larger jump is an additional packet.",
             folder,
             log_x=log_x,
         ),

@@ -60,14 +60,16 @@ CASES = [
       "9: segments.elan.ports.0: device 'edge' has no interface 'a1'; allowed: edge:e0, edge:a0"]),
     ('"edge:a0"', '"core:a0"',
      [f"6: devices.edge.interfaces.1: interface edge:a0 is not connected; allowed: {LISTED}",
-      "9: segments.elan.ports.0: 'core:a0' is not a machine or device of this topology; allowed: client, server, edge"]),
+      "9: segments.elan.ports.0: 'core:a0' is not a machine or device of this topology;"
+       " allowed: client, server, edge"]),
     ('"edge:a0"', '"edge:a0", "edge:e0"',
      ["9: segments.elan.ports.1: port 'edge:e0' is used twice (also in segment 'hub'); allowed: each port once"]),
     ("kind: atm", "kind: atm, frame_size: 4544",
      ["9: segments.elan.mtu: MTU 4528 differs from MTU 1500 of segment 'hub', joined by device 'edge'; "
       "allowed: 1500 on both"]),
     ("kind: atm", "kind: atm, encapsulation: routed, mtu: 1500",
-     ["9: segments.elan.ports.0: 'edge:a0' belongs to a bridge: classical IP does not carry Ethernet headers; allowed: hosts"]),
+     ["9: segments.elan.ports.0: 'edge:a0' belongs to a bridge: classical IP does not carry Ethernet headers;"
+      " allowed: hosts"]),
     ("server: {interfaces: {eth0: {address: 10.0.0.2/24}}}",
      'server: {interfaces: {eth0: {address: 10.0.0.2/24, mac: "02:53:44:01:01:01"}}}',
      ["4: machines.server.interfaces.eth0.mac: MAC address 02:53:44:01:01:01 is used twice (also by edge:a0); "
@@ -77,7 +79,8 @@ CASES = [
       "on segment 'elan'; allowed: an address in 10.0.0.0/24"]),
     ("  hub: {kind: hub", '  loop: {kind: switch, rate: 10 Mbit/s, ports: ["edge:b0", "second:a0"]}\n  hub: {kind: hub',
      ["8: segments.loop.ports.0: device 'edge' has no interface 'b0'; allowed: edge:e0, edge:a0",
-      "8: segments.loop.ports.1: 'second:a0' is not a machine or device of this topology; allowed: client, server, edge"]),
+      "8: segments.loop.ports.1: 'second:a0' is not a machine or device of this topology;"
+       " allowed: client, server, edge"]),
 ]  # fmt: skip
 
 

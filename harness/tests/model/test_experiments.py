@@ -110,7 +110,8 @@ def test_cell_edges_follow_the_encapsulation_and_the_way() -> None:
         str(caught.value)
         .splitlines()[0]
         .endswith(
-            "workloads.0.sizes: cell-edges needs a segment with cells, and there is none between 'client' and 'server'; "
+            "workloads.0.sizes: cell-edges needs a segment with cells, and there is none between 'client' and "
+            "'server'; "
             "allowed: sizes, ranges FIRST:LAST:STEP and the word 'edges'"
         )
     )

@@ -86,16 +86,17 @@ CASES = [
      "mine.yaml:4: workloads.0.clients: 'server' is the server, and mbcf3 connects different nodes only;"
      " allowed: other machines, or transports over IP"),
     (WORKLOAD, "  - {app: dce, clients: server, semantics: broadcast, sizes: [16], calls: 1}", "", "",
-     "mine.yaml:4: workloads.0.semantics: broadcast from 'server' to itself is not supported: a loopback has no broadcast;"
-     " allowed: clients on other machines"),
+     "mine.yaml:4: workloads.0.semantics: broadcast from 'server' to itself is not supported: a loopback has no"
+     " broadcast; allowed: clients on other machines"),
     (WORKLOAD, "  - {app: dce, clients: server, trace: steps, sizes: [16], calls: 1}", "", "",
      "mine.yaml:4: workloads.0.trace: tracing is not supported when client and server share machine 'server';"
      " allowed: none, or other clients"),
     (WORKLOAD, "  - {app: iperf3, clients: server, transports: [tcp]}", "", "",
-     "mine.yaml:4: workloads.0.clients: iperf3 from 'server' to itself is not supported; allowed: clients on other machines"),
+     "mine.yaml:4: workloads.0.clients: iperf3 from 'server' to itself is not supported;"
+      " allowed: clients on other machines"),
     (WORKLOAD, WORKLOAD.replace("calls", "socket_buffer: 4000, calls"), "", "",
-     "mine.yaml:4: workloads.0.socket_buffer: socket_buffer cannot be set on 'server', client and server: it would move the"
-     " segment boundaries of TCP; allowed: leave it out, or only udp"),
+     "mine.yaml:4: workloads.0.socket_buffer: socket_buffer cannot be set on 'server', client and server: it would move"
+     " the segment boundaries of TCP; allowed: leave it out, or only udp"),
     ("", "", "captured", "maybe", f"net.yaml:3: {NOT}: 'maybe' is unknown; allowed: captured, not"),
     ("", "", "server: {", "server: {image: ssscore, ",
      f"net.yaml:3: {NOT}: image 'ssscore' of 'server' cannot capture its loopback; allowed: not"),

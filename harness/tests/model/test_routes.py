@@ -19,15 +19,18 @@ VIA = "an IPv4 address, such as '10.0.0.254'"
 OWN_ROUTE = "{to: 10.1.0.0/24, via: 10.0.0.254}"
 
 CASES = [
-    ("to: 10.1.0.0/24", "to: 10.1.0.0", f"3: machines.client.routes.0.to: '10.1.0.0' is not an IPv4 network; allowed: {TO}"),
+    ("to: 10.1.0.0/24", "to: 10.1.0.0", f"3: machines.client.routes.0.to: '10.1.0.0' is not an IPv4 network;"
+     f" allowed: {TO}"),
     ("to: 10.1.0.0/24", "to: 10.1.0.1/24",
      f"3: machines.client.routes.0.to: '10.1.0.1/24' is not an IPv4 network; allowed: {TO}"),
     ("to: 10.1.0.0/24", "to: 0.0.0.0/0", f"3: machines.client.routes.0.to: '0.0.0.0/0' is out of range; allowed: {TO}"),
     ("to: 10.1.0.0/24, ", "", f"3: machines.client.routes.0: to is missing; allowed: {TO}"),
-    ("via: 10.0.0.254", "via: router", f"3: machines.client.routes.0.via: 'router' is not an IPv4 address; allowed: {VIA}"),
+    ("via: 10.0.0.254", "via: router", f"3: machines.client.routes.0.via: 'router' is not an IPv4 address;"
+     f" allowed: {VIA}"),
     ("via: 10.0.0.254", "via: 10.0.0.254, metric: 1",
      "3: machines.client.routes.0.metric: unknown field; allowed: to, via"),
-    (f"[{OWN_ROUTE}]", "10.1.0.0/24", "3: machines.client.routes: must be a list, such as [A, B]; allowed: a list of: to, via"),
+    (f"[{OWN_ROUTE}]", "10.1.0.0/24", "3: machines.client.routes: must be a list, such as [A, B];"
+     " allowed: a list of: to, via"),
     ("via: 10.0.0.254", "via: 10.0.0.7",
      "3: machines.client.routes.0.via: 10.0.0.7 is not a neighbour of client; allowed: 10.0.0.254"),
     ("via: 10.0.0.254", "via: 10.0.0.1",
@@ -37,7 +40,8 @@ CASES = [
     (f"[{OWN_ROUTE}]", f"[{OWN_ROUTE}, {OWN_ROUTE}]",
      "3: machines.client.routes.1.to: there are two routes to 10.1.0.0/24; allowed: one for each network"),
     (OWN_ROUTE, "{to: 10.0.0.0/24, via: 10.0.0.254}",
-     "3: machines.client.routes.0.to: client itself has an address in 10.0.0.0/24; allowed: a network that the machine is not on"),
+     "3: machines.client.routes.0.to: client itself has an address in 10.0.0.0/24;"
+      " allowed: a network that the machine is not on"),
     ("client: {", "client: {image: ssscore, ",
      "3: machines.client.routes.0: image 'ssscore' does not support routes; allowed: leave them out"),
     ("router: {", "router: {image: ssscore, ",

@@ -34,7 +34,7 @@ def check(segment: Any, wire: Any) -> pl.DataFrame:
 
 
 def simulate(segment: Any, frames: list[Frame], seed: int) -> Tape:
-    """Each station sends its frames in turn: the one that reaches the hub first, and those that do not know of it yet."""
+    """Each station sends its frames in turn: the first that reaches the hub, and those that do not know of it yet."""
     bit, sense = 10**9 // segment.rate, SENSE_NS[segment.rate]
     gap, slot = 96 * bit, 512 * bit
     cables = [segment.cable_delay[port] for port in segment.ports]
