@@ -142,7 +142,7 @@ class _Build:
         for package in needed:
             for path in (LIBRARY, MODULES):
                 self._copy(self._packages / package.name / path, path)
-            # What numpy has for one version of Python lies apart, and is linked to.
+            # What numpy has for one version of Python is apart, and is linked to.
             self._copy(self._packages / package.name / LIBRARY / "dist-packages", MODULES, into=True)
         interpreter = self._packages / "python3.11-minimal/usr/bin/python3.11"
         (self._tree / "bin").mkdir(parents=True)
@@ -242,7 +242,7 @@ class _Build:
         return dict(json.loads(self._python("-c", code)))
 
     def _archive(self, compiled: Sequence[str]) -> Archive:
-        """What lies over the image's initrd: the programs' names, and everything else compressed (runner/extras.h).
+        """What is over the image's initrd: the programs' names, and everything else compressed (runner/extras.h).
 
         `compiled`: those in C++."""
         outside = Archive(over_another=True)

@@ -97,7 +97,7 @@ class RunDirectory:
 
     @property
     def by_hand(self) -> bool:
-        """Whether the topology was only brought up: there is no scenario to hold it against."""
+        """Whether the topology was only brought up: there is no scenario to check it against."""
         return self.document.get("scenario") is None
 
     @property

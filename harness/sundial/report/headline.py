@@ -132,7 +132,7 @@ def _sentence(verdict: str, calls: object, mismatches: object) -> str:
         one = mismatches == 1
         return f"{whole(mismatches)} {'mismatch' if one else 'mismatches'} between capture and protocol."
     if verdict == "checked":
-        return "Interactive session: there are no calls to verify. Headers, wire timing, counters and files are consistent."
+        return "Interactive session: no calls to verify. Headers, wire timing, counters and files are consistent."
     if verdict == "interrupted":
         return "The run was interrupted. The results below were complete at that time."
     if verdict == "unverified":

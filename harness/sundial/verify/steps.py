@@ -42,7 +42,7 @@ contexts of a machine; times in ns since zero."""
 
 OF_A_TRACE = (
     "nodes/*/trace.bin: that a function was entered or left when its stamp says, but that it is whole instructions"
-    " after the stamp before; the plugin holds its clock against QEMU's at each HLT",
+    " after the stamp before; the plugin checks its clock against QEMU's at each HLT",
     "nodes/*/trace.bin: stamps that are missing, or too many, unless a call, a frame or an exit lacks its own",
     "nodes/*/trace.bin: of which function a stamp is, and of which thread, as far as its thread leaves what it entered",
     "nodes/*/trace.bin: the arguments of functions",

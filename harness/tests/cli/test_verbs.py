@@ -314,7 +314,7 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert (result.exit_code, result.stderr) == (
         2, "sundial: --terminal: standard input is not a terminal; allowed: only in a terminal\n"
     )  # fmt: skip
-    # A segment that keeps no other time than the virtual decides, unless somebody else has.
+    # A segment that requires virtual time decides, unless the user has.
     assert call("up", "sss-two-vmmc").exit_code == 0
     assert asked.pop() == ("sss-two-vmmc", "virtual", 1)
     result = call("up", "sss-two-vmmc", "--clock", "real")

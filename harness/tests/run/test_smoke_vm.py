@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every shipped scenario with booted guests, as small as it gets, held against recorded digests.
+"""Every shipped scenario with booted guests, as small as it gets, checked against recorded digests.
 
 Scenarios are found by listing the folder: a new file is tested without being named here.
 """

@@ -25,7 +25,7 @@ from tests.segments.test_line_laws import segment
 
 
 def test_frames_that_waited_for_their_channel_were_kept_back(tmp_path: Path) -> None:
-    """Since the one before that went by the BUS; those behind one another on the channel for as long."""
+    """Since the one before that went by the BUS; those that follow on the channel for as long."""
     made, _ = conversation()
     wire = made.wire(tmp_path)
     rows = [

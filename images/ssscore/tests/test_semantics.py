@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each of RPC's semantics is worth when the server dies: what the client holds for done against what was executed."""
+"""What each of RPC's semantics is worth when the server dies: what the client assumes was done, compared with what was executed."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full duplex: only what a port itself sends takes the line in front of it; and where, when and as what each frame's
-cells travel. The captures of PDUs and of cells are held against the standards, the topology and the frames."""
+cells travel. The captures of PDUs and of cells are checked against the standards, the topology and the frames."""
 
 from __future__ import annotations
 

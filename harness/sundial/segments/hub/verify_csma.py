@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was on a half-duplex Ethernet (IEEE 802.3, clause 4): transmissions, whole and broken off, and how each station
-heard them. `verify_law.py` holds them against the standard.
+heard them. `verify_law.py` checks them against the standard.
 
 A station knows of a carrier `Medium.sense_ns` after its first bit has come in, and of its end at once. A collision is
 recorded when its station knows of it. When that transmission began follows from the others' records: the station that

@@ -51,7 +51,7 @@ def check_carriage(
     ends_ns: Mapping[str, int],
 ) -> pl.DataFrame:
     """By capture: `undelivered`, how many frames were on their way when the run ended, and `ends_ns`, when that was, of
-    wires that are held against their law to the ns (`verify.wires`): that says of the last frames whether they were
+    wires that are checked against their law to the ns (`verify.wires`): that says of the last frames whether they were
     due."""
     table = frames.select(
         "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "octets_hash", "eth_target",

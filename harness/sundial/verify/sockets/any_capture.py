@@ -84,7 +84,7 @@ def verify_pcap(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a capture is to be held against."""
+    """What a capture is to be checked against."""
 
     name: str
     protocol: SocketProtocol

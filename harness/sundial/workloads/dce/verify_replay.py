@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames against a machine: each PDU that a side sent follows from what it knew, and all that follows was sent.
 
-A capture shows when a PDU was whole at a port, not when its machine read it: between the two lies its own work. So all
+A capture shows when a PDU was whole at a port, not when its machine read it: between the two is its own work. So all
 that may have happened is followed at once, as long as it explains what was sent; that is one history almost always, and
 some where a timer was due while something came.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brine, RPyC's form for immutable values, and the messages and frames that carry it, for RPyC 4, 5 and 6.
 
-Written from the format, without the library: tests hold the two against each other.
+Written from the format, without the library: tests check the two against each other.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification of RPyC: both sides of each connection replayed, and each message held against what must be sent.
+"""Verification of RPyC: both sides of each connection replayed, and each message checked against what must be sent.
 
 What a side sends follows from its job and from the messages that came (`expect_sides`). So a message
 without a cause, one that is missing, one for another request and one with another byte are all a difference between

@@ -136,7 +136,7 @@ class Evidence:
         return octets_of(packets, self.files)
 
     def contents(self, packets: pl.DataFrame) -> bytes:
-        """The data of some packets behind one another."""
+        """The data of some packets, concatenated."""
         if packets.is_empty():
             return b""
         octets = self.octets(packets)

@@ -271,7 +271,7 @@ def test_a_line_is_looked_for_in_later_pauses_and_missed_in_none() -> None:
     assert found(last) == found(later, later, later) == []
     assert found(last, line()) == ["2"], "the first count that differs: fragments"
     assert found(line(), last, sure=(True, True, True, True)) == ["none before line 1"]
-    # Neither a line of no pause nor the search for it in all of them changes what later lines are held against.
+    # Neither a line of no pause nor the search for it in all of them changes what later lines are checked against.
     assert found(line(fragments=9), later, last) == ["9"]
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The same network, worked on one event after the other by somebody who knows all of them.
+//! The same network, with all events known and handled in order.
 
 use std::collections::BTreeMap;
 

@@ -281,7 +281,7 @@ impl Client {
         }
     }
 
-    /// Somebody asks for an address that no client has registered.
+    /// A request for an address that no client has registered.
     fn answer_for_others(&mut self, now: Time, address: Address, request: &ControlFrame) {
         if request.requester == self.endpoint.lec_id || !self.reachable.contains(now, address) {
             return;
