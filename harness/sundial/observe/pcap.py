@@ -71,7 +71,7 @@ class Capture:
         return sum(len(interface.blocks) for interface in self.interfaces)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.data.close()
 
     def forget(self) -> None:
@@ -101,7 +101,7 @@ class Capture:
         return found
 
     def ticks(self, interface: Interface) -> NDArray[np.int64] | None:
-        """When its frames were seen, in units of the interface's clock; None if a block does not tell."""
+        """Time stamps of its frames, in units of the interface's clock; None if a block has none."""
         data = np.memmap(self.path, np.uint8, "r")
         heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64)).matrix(0, 20)
         words: NDArray[np.int64] = np.ascontiguousarray(heads).view(f"{self.order}u4").astype(np.int64)
@@ -177,7 +177,7 @@ def open_capture(path: Path) -> Capture:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
-        raise BadInput("no such capture", file=str(path), allowed=ALLOWED) from None
+        raise BadInput("does not exist", file=str(path), allowed=ALLOWED) from None
     except (OSError, ValueError) as error:
         reason = "the file is empty" if isinstance(error, ValueError) else str(error.strerror)
         raise BadInput(reason, file=str(path), allowed=ALLOWED) from None

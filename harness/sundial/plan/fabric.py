@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fabric.json, the configuration of the fabric: integer base units, everything resolved. See harness/schemas."""
+"""fabric.json, the configuration of the fabric: integers in base units, all defaults applied. See harness/schemas."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """The documents of a run directory against their formats (harness/schemas) and against one another.
 
 run.json and each record of a guest have the fields of their format and no other. What run.json says of the run's
-length, its topology's name and its guests' kernels is checked against what else says so, and each domain.xml against the
+length, its topology's name and its guests' kernels is checked against other records, and each domain.xml against the
 topology: the machine that libvirt was given is the one that was planned.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification of DCE RPC over UDP: both sides of every activity replayed, and each PDU checked against what must be sent.
+"""Verification of DCE RPC over UDP: both sides of every activity replayed, and each PDU checked against the due one.
 
 What a machine sends follows from its job, from the PDUs that were complete at its port by then, and from its timers
 (`verify_client`, `verify_server`). So a frame without a cause, one that is missing, one that came too early, and one
