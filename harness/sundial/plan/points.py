@@ -130,6 +130,4 @@ def _refuse(machine: str, function: Function, tables: Tables) -> NoReturn:
     near = [each for table in looked for each in get_close_matches(name, table.functions, NEAREST, CUTOFF)]
     where = " and ".join(table.name for table in looked)
     what = f"{where} of machine {machine!r} has no function {name}"
-    raise BadInput(
-        what, field="trace", allowed=", ".join(dict.fromkeys(near[:NEAREST])) or "functions of its symbol table"
-    )
+    raise BadInput(what, field="trace", allowed=", ".join(dict.fromkeys(near[:NEAREST])) or "functions in its table")

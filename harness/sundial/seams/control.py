@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control: the frames by which a guest speaks to the harness, the events and commands of sundial-fabric."""
+"""Control: frames from a guest to the harness, and events and commands of sundial-fabric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DONE = b"sundial-done"
 
 
 def done_payload(status: int) -> bytes:
-    """What a guest sends when all its steps have ended; `status` 0: all well."""
+    """The frame that a guest sends when all its steps have ended; `status` 0: success."""
     return _DONE + bytes([status])
 
 
@@ -35,7 +35,7 @@ class Listening(Form):
 
 
 class MachineDone(Form):
-    """A machine has said done."""
+    """A machine has reported the end of its job."""
 
     event: Literal["done"]
     machine: str
@@ -51,7 +51,7 @@ class Finished(Form):
 
 
 class Command(Form):
-    """A line on the control socket: answer the counters, or end the run now."""
+    """A line on the control socket: return the counters, or end the run now."""
 
     command: Literal["counters", "stop"]
 

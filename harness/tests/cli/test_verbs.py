@@ -74,7 +74,10 @@ def test_a_topology_is_checked(call: Call, tmp_path: Path) -> None:
         "and single hyphens, beginning with a letter",
         f"sundial: {path}:2: segments: has 0 entries; allowed: 1 or more",
     ]
-    assert call("topology", "check", "missing.yaml").stderr == "sundial: missing.yaml: does not exist\n"
+    assert (
+        call("topology", "check", "missing.yaml").stderr
+        == "sundial: missing.yaml: does not exist; allowed: a file, or a name from 'sundial topology list'\n"
+    )
 
 
 def test_a_topology_is_drawn(call: Call) -> None:
