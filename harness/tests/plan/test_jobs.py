@@ -216,5 +216,5 @@ def test_the_waiting_job_is_padded_with_newlines() -> None:
 
 
 def test_a_job_that_is_too_long_is_bad_input(paths: RunPaths) -> None:
-    with pytest.raises(BadInput, match=r"the job of machine 'client' has \d+ bytes; allowed: 65536"):
+    with pytest.raises(BadInput, match=r"the job of machine 'client' has \d+ bytes; allowed: up to 65536"):
         jobs(paths, "sunrpc-sweep", "series=100", scale="paper")
