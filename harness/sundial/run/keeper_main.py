@@ -248,7 +248,7 @@ def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: 
             raise RunFailed(f"its kernel panicked: {failed.line}", machine=failed.machine)
         if hung is not None:
             who = ", ".join(hung.suspects)
-            raise RunFailed(f"hung while booting: nothing has moved for {hung.seconds:.0f} s", machine=who)
+            raise RunFailed(f"hung while booting: no progress for {hung.seconds:.0f} s", machine=who)
         clock.pause(BOOT_LOOK_S)
 
 
@@ -266,7 +266,7 @@ def end_hung(machines: Machines, files: Sequence[GuestFiles], guests: GuestWatch
         return {}
     for name in hung.suspects:
         machines[name].destroy()
-    return dict.fromkeys(hung.suspects, f"hung: nothing has moved for {hung.seconds:.0f} s")
+    return dict.fromkeys(hung.suspects, f"hung: no progress for {hung.seconds:.0f} s")
 
 
 def panics(files: Sequence[GuestFiles]) -> dict[str, str]:

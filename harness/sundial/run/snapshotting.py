@@ -145,7 +145,7 @@ class SnapshotMaker:
             signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=processor_s([machine]))
             hung = watchdog.look(signs, self._clock.now())
             if hung is not None:
-                raise self._failed(folder, f"hung: nothing has moved for {hung.seconds:.0f} s")
+                raise self._failed(folder, f"hung: no progress for {hung.seconds:.0f} s")
             state = machine.state()
             if state is MachineState.GONE:
                 raise self._failed(folder, "QEMU ended while it booted")

@@ -285,7 +285,7 @@ def test_machines_start_in_the_order_asked_for(stage: Stage) -> None:
     assert stage.hypervisor.resumed == ["server", "client"]
 
 
-@pytest.mark.parametrize("words", [None, "server: the machine ended before the run did"])
+@pytest.mark.parametrize("words", [None, "server: the machine ended before the run"])
 def test_a_machine_that_has_ended_when_the_monitor_answers_is_judged_by_its_end(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, words: str | None
 ) -> None:

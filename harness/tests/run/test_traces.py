@@ -86,10 +86,10 @@ def test_a_machine_that_is_not_traced_gets_no_files(folder: Path) -> None:
         ("mbcf-operations", "kernel=KERNEL"),
     ],
 )
-def test_programs_of_ones_own_are_not_traced(folder: Path, scenario: str, own: str) -> None:
+def test_own_programs_are_not_traced(folder: Path, scenario: str, own: str) -> None:
     (folder / "own").write_bytes(elf())
     plan = planned(f"machines.server.{own.replace('KERNEL', str(folder / 'own'))}", scenario=scenario)
-    with pytest.raises(BadInput, match="machine 'server' boots programs of its own"):
+    with pytest.raises(BadInput, match="machine 'server' boots its own programs"):
         Traces(plan, images(folder), folder)
 
 
