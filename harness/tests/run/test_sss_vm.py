@@ -135,7 +135,7 @@ def test_a_node_has_two_adapters(tmp_path: Path) -> None:
     ("number", "message"),
     [
         (signal.SIGKILL, "server: the machine ended before the run: killed by SIGKILL"),
-        (signal.SIGSTOP, "server: hung: nothing has moved for"),
+        (signal.SIGSTOP, "server: hung: no progress for"),
     ],
 )
 def test_a_node_that_is_gone_or_stands_still_is_named(tmp_path: Path, number: signal.Signals, message: str) -> None:
