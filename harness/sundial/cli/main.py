@@ -30,6 +30,7 @@ COMMANDS = {
     "report": "Write the report of a run again.",
     "reproduce": "Run a paper's experiments again, beside what it printed.",
     "open": "Look at a capture in Wireshark.",
+    "export": "Write a capture as one port saw it.",
     "ls": "List runs, or what is up.",
 }
 """In the order in which one meets them, each with what the list of commands says of it. The command NAME is NAME, or
