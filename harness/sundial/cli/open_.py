@@ -20,7 +20,13 @@ from sundial.model.catalog import ROOT
 from sundial.plan.request import Kept
 from sundial.report.registry import CLIENTS
 
-PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
+PREFERENCES = (
+    "rpc.dissect_unknown_programs:TRUE",
+    "tcp.relative_sequence_numbers:TRUE",
+    # Otherwise the headers of HTTP/2 cannot be decoded behind a lost segment.
+    "tcp.reassemble_out_of_order:TRUE",
+    "nameres.mac_name:FALSE",
+)
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
 DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "grpc.lua", "vmmc.lua"))
