@@ -35,20 +35,21 @@ COLUMNS: Columns = (
     ("No.", "%m"),
     ("Frame", "%Cus:frame.packet_id:0:R"),
     ("Time", "%t"),
-    ("Interface", "%Cus:frame.interface_name:0:R"),
+    ("Interface       ", "%Cus:frame.interface_name:0:R"),
     ("Source", "%s"),
     ("Destination", "%d"),
-    ("Protocol", "%p"),
+    ("Protocol        ", "%p"),
     ("Length", "%L"),
-    ("XID", "%Cus:rpc.xid or dcerpc.dg_seqnum or http2.streamid or vmmc.shrimp.seq:0:R"),
+    ("XID         ", "%Cus:rpc.xid or dcerpc.dg_seqnum or http2.streamid or vmmc.shrimp.seq:0:R"),
     ("Seq", "%Cus:tcp.seq or mbcf.seq or dcerpc.dg_frag_num or vmmc.seq:0:R"),
     ("Fragment (8 B)", "%Cus:ip.frag_offset:0:R"),
-    ("Fate", "%Cus:frame.comment:0:R"),
-    ("Info", "%i"),
+    ("Fate                                ", "%Cus:frame.comment:0:R"),
+    ("Info                                                        ", "%i"),
 )
-"""The columns for a Sundial capture: the frame's number in the run's capture (of a view), when (to the ns, as in the
-file) and at which port it was captured, whose call it is (DCE RPC, ShrimpRPC: its sequence number; gRPC: its stream) and which part of it (the fragment of DCE
-RPC; IP counts offsets in 8 bytes), what became of it."""
+"""The columns for a Sundial capture: the frame's number in the run's capture (of a view); when (to the ns, as in the
+file) and at which port it was captured; whose call it is (DCE RPC, ShrimpRPC: its sequence number; gRPC: its stream) and
+which part of it (the fragment of DCE RPC; IP counts offsets in 8 bytes); what became of it. Wireshark makes a column as
+wide as its title, so some titles end in spaces."""
 FURTHER_COLUMNS: Columns = (
     *COLUMNS[:4],
     ("VCI", "%Cus:atm.vci:0:R"),
