@@ -28,7 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "expect": set(),
     "model": {"", "described", "errors", "printable", "kinds", "units", "expect"},
     "plan": {"", "errors", "printable", "kinds", "units", "seams", "model"},
-    "observe": {"", "errors", "printable", "kinds", "expect"},
+    "observe": {"", "errors", "printable", "whole", "kinds", "expect"},
     "machines": {"", "errors", "printable", "whole", "model", "plan"},
     "run": {"", "errors", "faults", "printable", "units", "model", "plan", "seams", "machines", "observe"},
     "verify": {"", "errors", "printable", "whole", "kinds", "units", "seams", "expect", "model", "plan", "observe"},

@@ -30,6 +30,7 @@ COMMANDS = {
     "report": "Verify a run again and write its report.",
     "reproduce": "Repeat a paper's experiments; compare with its numbers.",
     "open": "Open a capture in Wireshark.",
+    "export": "Write the view of one port as a capture.",
     "ls": "List runs, or topologies that are up.",
 }
 """Commands in the order of use, with their texts in the list of commands. The command NAME is NAME in the module of

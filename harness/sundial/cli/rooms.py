@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from sundial.model.catalog import ROOT
 
@@ -196,6 +196,22 @@ def build_report(path: Path, *, png: bool = False, drawn: bool = True) -> Path:
     Not `drawn`, its figures are said in words alone.
     """
     return cast(Path, _room(REPORT).build_report(path, png=png, drawn=drawn).html)
+
+
+def ports(capture: Path) -> list[str]:
+    """The ports that a capture has, in its order. Raises BadInput."""
+    return cast("list[str]", _room("sundial.observe.follow").ports(capture))
+
+
+def stream_view(capture: Path, port: str | None, to: BinaryIO, keeper_pid: int | None = None) -> None:
+    """Write a capture as a port saw it (None: as it is); with `keeper_pid`, until that process has ended. Raises
+    BadInput."""
+    _room("sundial.observe.follow").stream_view(capture, port, to, keeper_pid)
+
+
+def write_view(capture: Path, port: str | None, path: Path, keeper_pid: int | None = None) -> None:
+    """The same into a file that is written whole or not at all. Raises BadInput, OSError."""
+    _room("sundial.observe.follow").write_view(capture, port, path, keeper_pid)
 
 
 def topology_drawing(network: Network, *, as_svg: bool) -> str:

@@ -225,7 +225,7 @@ def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
         described = found.kind == INTERFACE
         for offset, total in zip(found.offset[described].tolist(), found.total[described].tolist(), strict=True):
             block = data[offset : offset + total]
-            interfaces.append(Interface(_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block))
+            interfaces.append(Interface(interface_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block))
         frames = np.empty(int(found.frames.sum()), BLOCK)
         for name in frames.dtype.names or ():
             frames[name] = getattr(found, name)[found.frames]
@@ -237,7 +237,7 @@ def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
     return Capture(path, False, order, interfaces, data)
 
 
-def _name(block: bytes, order: str) -> str:
+def interface_name(block: bytes, order: str) -> str:
     """The if_name option of an interface block, empty if it has none."""
     return _option(block, order, _IF_NAME).decode(errors="replace")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -218,7 +218,8 @@ def _present(*found: Table | None) -> list[Table]:
 
 
 def _captures(data: RunData) -> list[str]:
+    """The names of captures as `sundial open` takes them."""
     named = data.run.get("captures")
     listed: list[str] = [str(name) for name in named] if isinstance(named, dict) else []
     there = [str(path.relative_to(data.directory)) for path in sorted((data.directory / "wire").rglob("*.pcapng"))]
-    return sorted({*listed, *there})
+    return [PurePath(name).stem for name in sorted({*listed, *there})]

@@ -12,8 +12,10 @@ from click.testing import CliRunner, Result
 from sundial.cli import rooms
 from sundial.cli.main import sundial
 from sundial.plan.request import RunRequest, RunResult
+from tests.verify.bed import OUT, Record, capture
 
 Call = Callable[..., Result]
+PORTS = ["server:eth0", "client:eth0", "lan:fate"]
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +49,7 @@ def make_run(captures: Path) -> Callable[..., Path]:
             **run,
         }
         (folder / "run.json").write_text(json.dumps(document))
-        (folder / "wire" / "lan.pcapng").touch()
+        (folder / "wire" / "lan.pcapng").write_bytes(capture(PORTS, [Record(0, 0, OUT, bytes(60))]))
         return folder
 
     return make

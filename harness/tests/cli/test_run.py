@@ -94,7 +94,7 @@ def test_json_of_a_good_run_and_of_a_bad_one(call: Call, fake: Any, captures: Pa
         "mismatches": 1,
         "first_mismatch": {
             "words": "request.packets: expected 2, seen 1 (wire/lan.pcapng, frames 7, 8)",
-            "open": "./sundial open quickstart-1 lan --filter 'rpc.xid == 5'",
+            "open": "./sundial open quickstart-1 lan --all --filter 'rpc.xid == 5'",
         },
         "unproven": 2,
         "virtual_s": 2.5,
