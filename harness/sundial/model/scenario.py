@@ -97,7 +97,8 @@ class Scenario(Strict):
     linger: Annotated[int, In(TIME.between("1 ms", "1 min", example="1 s"))] = written("1 s")
     """How long the wires stay open after the last client is done."""
     deadline: _Time = written("10 min")
-    """The run fails when it is not done at this time on its axis."""
+    """When each client must be done, on the run's axis; if not, the run fails. It ends `linger` after that, at an exact
+    instant in virtual time."""
     workloads: list[Workload] = Field(min_length=1)
     """One after the other on each client."""
     scale: dict[Literal["smoke", "quick", "paper"], Scale] = Field(default_factory=dict)

@@ -26,13 +26,13 @@ from sundial.run.interrupts import Interrupts
 from sundial.run.rig import ordered
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import (
-    DeadlinePassed,
     Event,
     Failed,
     JobDone,
     Supervisor,
     Tick,
     Verdict,
+    too_late,
 )
 from sundial.run.watch import GuestWatch, real_signs, virtual_signs
 from sundial.run.watchdog import SignsReader, Watchdog
@@ -145,8 +145,10 @@ class Run:
         with self._while_running():
             verdict = self._watch()
         if isinstance(verdict, Failed):
-            raise self._failure(verdict)
+            raise _failure(verdict)
         self._wait_left()
+        if verdict.late:
+            raise _failure(too_late(self._plan.fabric["deadline_ns"], verdict.late))
         return verdict.virtual_ns
 
     def _watch(self) -> Verdict:
@@ -154,7 +156,6 @@ class Run:
         supervisor = Supervisor()
         signs = self._signs()
         guests = GuestWatch(self._rig.machines, self._files if self._plan.clock == "real" else [])
-        deadline = Deadline(self._plan, time.monotonic())
         looked = 0.0
         while True:
             event = self._next()
@@ -169,8 +170,7 @@ class Run:
                 self._show(seen.virtual_ns)
                 self._rig.look_for_cores()
                 hung = self._watchdog.look(seen, now) or guests.look(now)
-                late = deadline.look(seen.virtual_ns, now, self._not_done)
-                found += [event for event in (late, hung) if event is not None]
+                found += [] if hung is None else [hung]
             for each in found or [Tick()]:
                 verdict = supervisor.handle(each, now)
                 if verdict is not None:
@@ -201,12 +201,6 @@ class Run:
         where = "" if virtual_ns is None else f"{virtual_ns / 1e9:.1f} s simulated"
         self._progress.share(min(batches / expected, 0.99), where)
 
-    def _failure(self, failed: Failed) -> RunFailed:
-        name = failed.machine
-        lines = self._rig.console_tail(name) if name in self._rig.machines else ()
-        hint = "free some space, or choose another place with --out" if failed.disk_full else None
-        return RunFailed(failed.message, machine=name, console_tail=lines, hint=hint)
-
     def _wait_left(self) -> None:
         """Machines under virtual time leave by themselves, with a last report; those of the real clock are ended."""
         if self._plan.clock != "virtual":
@@ -220,21 +214,9 @@ class Run:
                     left.discard(event.machine)
 
 
-class Deadline:
-    """The scenario's deadline: on the run's time axis where it can be read, else on the wall since the start."""
-
-    def __init__(self, plan: Plan, started: float) -> None:
-        self._deadline_ns = plan.deadline_ns
-        self._real = plan.clock == "real"
-        self._started = started
-
-    def look(self, virtual_ns: int | None, now: float, waiting: Sequence[str]) -> DeadlinePassed | None:
-        if self._deadline_ns is None:
-            return None
-        passed_ns = int((now - self._started) * 1e9) if self._real else virtual_ns
-        if passed_ns is None or passed_ns < self._deadline_ns:
-            return None
-        return DeadlinePassed(self._deadline_ns / 1e9, tuple(waiting))
+def _failure(failed: Failed) -> RunFailed:
+    hint = "free some space, or choose another place with --out" if failed.disk_full else None
+    return RunFailed(failed.message, machine=failed.machine, hint=hint)
 
 
 def expected_batches(plan: Plan) -> int:

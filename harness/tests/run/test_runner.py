@@ -198,6 +198,19 @@ def test_a_fault_is_named_and_what_was_finished_is_kept(
     assert stage.leftovers() == []
 
 
+def test_a_run_that_comes_to_its_deadline_waits_for_its_machines_and_fails(stage: Stage) -> None:
+    def late(stage: Stage) -> None:
+        write_samples(stage)
+        stage.fabric.finish(601_000_000_000, "client")
+
+    stage.act = late
+    with pytest.raises(RunFailed, match="client: the deadline of 600 s passed; still waiting for client"):
+        runner.run(stage.request(), stage.words, session=stage.session)
+    (folder,) = stage.captures.iterdir()
+    assert read(folder)["status"] == "failed"
+    assert (folder / "samples.parquet").is_file()
+
+
 @pytest.mark.parametrize("works", [True, False])
 def test_kvm_is_used_where_it_works_and_run_json_says_so(stage: Stage, works: bool) -> None:
     stage.session.runs_kvm = lambda kernel, cache: works
