@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from sundial import kinds
-from sundial.model.fields import NAMED, PROSE, In, Strict, Whole, written
+from sundial.model.fields import NAMED, NAMED_OR_FILE, PROSE, In, Strict, Whole, written
 from sundial.model.statistic import Mean, Statistic
 from sundial.model.workload import CallsField, Series, SizesField, Warmup, WorkloadBase, WorkloadKind
 from sundial.units import TIME
@@ -81,7 +81,7 @@ class Scenario(Strict):
     """The file's name without its ending."""
     description: Annotated[str, PROSE]
     """One sentence: what it is for."""
-    topology: _Name
+    topology: Annotated[str, NAMED_OR_FILE]
     """Where it runs unless another is named."""
     seed: Annotated[int, Whole(0, SEED_MOST)] = 1
     """Of everything random in the run."""

@@ -158,6 +158,7 @@ def _page(
         steps=steps.tables(made.steps, made.looks, made.sizes),
         calls_by_lane=[drawing.stem for drawing in of_calls],
         divided=(data.verify or {}).get("steps"),
+        verified=data.verify is not None,
         verdicts=tables.verdicts(data.verify, made.looks),
         problems=tables.problems(data.verify, data.reference),
         first_problem=tables.first_problem(data.verify, data.reference),

@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -133,6 +134,8 @@ class Run:
         error = error or self._interrupts.late
         if error is not None:
             error.hint = error.hint or f"what there is of the run is in {_shown(final)}"
+            if isinstance(error, RunFailed):
+                error.folder = final
             raise error
         assert virtual_ns is not None
         return RunResult(final, virtual_ns, wall_s)
@@ -163,7 +166,7 @@ class Run:
             # First what the guests wrote: it says why, where the event says only that.
             found: list[Event] = [*look_at_all(self._files)]
             if event is not None:
-                found.append(event)
+                found.append(self._explained(event))
             if now - looked >= SIGNS_S:
                 looked = now
                 seen = signs()
@@ -187,6 +190,13 @@ class Run:
         if isinstance(event, JobDone) and event.status == 0 and event.machine in self._not_done:
             self._not_done.remove(event.machine)
         return event
+
+    def _explained(self, event: Event) -> Event:
+        """An event with what the guest has written of it."""
+        if not isinstance(event, JobDone):
+            return event
+        file = next(file for file in self._files if file.machine == event.machine)
+        return replace(event, failed=file.failed_step)
 
     def _signs(self) -> SignsReader:
         if self._plan.clock == "virtual":

@@ -70,10 +70,11 @@ class GuestFailed:
 
 @dataclass(frozen=True)
 class JobDone:
-    """The guest said done."""
+    """The guest said done. `failed` is which of its programs failed, and how, where that is known."""
 
     machine: str
     status: int
+    failed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -178,8 +179,8 @@ class Supervisor:
                 self._panic = (now, event)
             case GuestFailed(machine, message):
                 return Failed(message, machine)
-            case JobDone(machine, status) if status != 0:
-                return Failed(f"its job failed with status {status}", machine)
+            case JobDone(machine, status, failed) if status != 0:
+                return Failed(f"its job failed: {failed or f'status {status}'}", machine)
             case Hung(seconds, suspects):
                 return Failed(
                     f"hung: nothing has moved for {seconds:.0f} s"

@@ -94,6 +94,11 @@ def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
         "half-1        running   -        -        -",
     ]
     os.close(held)
+    reproduction = folder.with_name("reproduce-bilas97-1-001")
+    reproduction.mkdir()
+    (reproduction / "reproduce.json").write_text('{"status": "complete"}')
+    assert call("ls").stdout.splitlines()[2].split() == [reproduction.name, "complete", "-", "-", "-"]
+    shutil.rmtree(reproduction)
     assert [row["run"] for row in json.loads(call("ls", "--json").stdout)] == ["quickstart-1", "half-1"]
 
 

@@ -153,6 +153,13 @@ def sss_panic(stage: Stage) -> None:
     stage.hypervisor.machines["client"].end("shut down")
 
 
+def fail_a_program(stage: Stage) -> None:
+    samples = stage.partial() / "nodes" / "client" / "samples.jsonl"
+    with samples.open("a") as lines:
+        lines.write('{"type":"step","step":0,"app":"raw-client","status":4}\n')
+    stage.fabric.heard(JobDone("client", 1))
+
+
 def crash_app(stage: Stage) -> None:
     line = '{"type":"error","app":"echo-server","message":"killed by signal 11"}\n'
     (stage.partial() / "nodes" / "server" / "samples.jsonl").write_text(line)
@@ -170,6 +177,7 @@ def crash_app(stage: Stage) -> None:
             ("Kernel panic - not syncing: sysrq triggered crash",),
         ),
         (sss_panic, "client", "client: its kernel panicked: PANIC: page fault at 0x8 in task 3", BACKTRACE),
+        (fail_a_program, "client", "client: its job failed: raw-client ended with status 4", ()),
         (crash_app, "server", "server: echo-server failed: killed by signal 11", ()),
         (lambda stage: stage.fabric.end(-9), "fabric", "fabric: was killed by SIGKILL", ()),
         (lambda stage: stage.fabric.end(5), "fabric", "fabric: the disk is full", ()),

@@ -55,7 +55,11 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
             Failed("the ssh connection to host b is lost: Broken pipe", "server"),
         ),
         (GuestFailed("server", "echo-server failed: signal 11"), Failed("echo-server failed: signal 11", "server")),
-        (JobDone("client", 1), Failed("its job failed with status 1", "client")),
+        (JobDone("client", 1), Failed("its job failed: status 1", "client")),
+        (
+            JobDone("client", 1, "raw-client ended with status 4"),
+            Failed("its job failed: raw-client ended with status 4", "client"),
+        ),
         (
             Hung(15.2, ("server",)),
             Failed("hung: nothing has moved for 15 s, all others wait for server", "server"),
