@@ -30,7 +30,7 @@ ROOMS: dict[str, set[str]] = {
     "plan": {"", "errors", "printable", "kinds", "units", "seams", "model"},
     "observe": {"", "errors", "printable", "kinds", "expect"},
     "machines": {"", "errors", "printable", "whole", "model", "plan"},
-    "run": {"", "errors", "faults", "printable", "units", "model", "plan", "seams", "machines", "observe"},
+    "run": {"", "errors", "faults", "printable", "whole", "units", "model", "plan", "seams", "machines", "observe"},
     "verify": {"", "errors", "printable", "whole", "kinds", "units", "seams", "expect", "model", "plan", "observe"},
     "report": {"", "errors", "printable", "whole", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
     "reproduce": {

@@ -22,7 +22,7 @@ from sundial.plan.request import UpRequest
 @click.option(
     "--clock",
     type=click.Choice(["virtual", "real"]),
-    help="The clock; real, where no segment keeps virtual time only.",
+    help="The clock; real, where no segment keeps virtual time only. Virtual time runs on between two commands.",
 )
 @connect_option
 @recipe_option

@@ -96,6 +96,8 @@ class Machine(Form):
 
     zero_ns: Natural | None
     """Its clock's reading at zero of the run's axis; null where the run did not come so far."""
+    ended: str | None = None
+    """How it ended before a topology that was kept up was taken down; left out where it did not."""
     interfaces: Items[Interface]
 
 
