@@ -7,19 +7,24 @@ import resource
 
 from sundial.errors import HostLacks
 
-MIB = 1 << 20
+LEAST_FILES = 32
+"""For any command that reads or makes a run: 14 were measured."""
+LEAST_ADDRESS_BYTES = 2 << 30
+"""The same: 1,640 MiB were measured for verification and report, 1,735 MiB for a run. Most of it is reserved by libraries
+and never touched; those end the process where they do not get it."""
+_MIB = 1 << 20
 
 
-def require(files: int, address_bytes: int) -> None:
+def require(files: int = LEAST_FILES, address_bytes: int = LEAST_ADDRESS_BYTES) -> None:
     """Returns where this process and those that it starts may have so many open files, and so many bytes of address
     space each. Raises HostLacks."""
     have = _raised(resource.RLIMIT_NOFILE, files)
     if have < files:
-        what = f"the limit of open files is {have}, and this command needs {files}"
+        what = f"the limit of open files is {have}; this command needs {files}"
         raise HostLacks(what, hint=f"ulimit -n {files}")
     have = _raised(resource.RLIMIT_AS, address_bytes)
     if have < address_bytes:
-        what = f"the limit of virtual memory is {have // MIB} MiB, and this command needs {-(-address_bytes // MIB)} MiB"
+        what = f"the limit of virtual memory is {have // _MIB} MiB; this command needs {-(-address_bytes // _MIB)} MiB"
         raise HostLacks(what, hint="ulimit -v unlimited")
 
 

@@ -24,6 +24,7 @@ from sundial.run.bringup import BringUp, Order, State
 from sundial.run.directory import RunFolder, claim_exactly, claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import look_at_all
 from sundial.run.interrupts import Interrupts
+from sundial.run.needs import require_for
 from sundial.run.rig import ordered
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import (
@@ -57,6 +58,7 @@ def run(
     Interrupted. The last two leave a run directory that says so, or a whole one where the machines had ended by then.
     """
     ordered(request.experiment.network.nodes, start_order)
+    require_for(request.experiment.network)
     interrupts = Interrupts()
     with interrupts.taken():
         live = session or open_session(request.connect)

@@ -64,7 +64,7 @@ def test_what_machines_boot_beside_their_image_is_shown(call: Call) -> None:
 
 
 def test_a_topology_is_checked(call: Call, tmp_path: Path) -> None:
-    assert call("topology", "check", "office").stdout == "office: sound: 6 machines, 1 segments\n"
+    assert call("topology", "check", "office").stdout == "office: sound: 6 machines, 1 segment\n"
     path = tmp_path / "bad.yaml"
     path.write_text("description: no machines\nsegments: {}\n")
     result = call("topology", "check", str(path))
@@ -94,12 +94,15 @@ def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
         "half-1        running   -        -        -",
     ]
     os.close(held)
-    reproduction = folder.with_name("reproduce-bilas97-1-001")
-    reproduction.mkdir()
-    (reproduction / "reproduce.json").write_text('{"status": "complete"}')
-    assert call("ls").stdout.splitlines()[2].split() == [reproduction.name, "complete", "-", "-", "-"]
-    shutil.rmtree(reproduction)
     assert [row["run"] for row in json.loads(call("ls", "--json").stdout)] == ["quickstart-1", "half-1"]
+
+
+def test_reproductions_are_listed_after_runs(call: Call, make_run: MakeRun, captures: Path) -> None:
+    make_run("quickstart-1")
+    folder = captures / "reproduce-bilas97-1-001"
+    folder.mkdir()
+    (folder / "reproduce.json").write_text('{"status": "complete"}')
+    assert call("ls").stdout.splitlines()[2].split() == ["reproduce-bilas97-1-001", "complete", "-", "-", "-"]
 
 
 def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> None:

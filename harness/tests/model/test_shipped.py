@@ -112,11 +112,11 @@ def errors(kind: Kind, document: object) -> list[str]:
     [("two-hosts-10base-t", True), ("mine.yaml", True), ("../lab/mine.yml", True), ("Two Hosts", False), (3, False)],
 )
 def test_an_editor_takes_a_name_or_a_file_as_topology(topology: object, sound: bool) -> None:
-    document = {"description": "d", "topology": topology, "workloads": [{"app": "sunrpc"}]}
+    document = {"description": "d", "topology": topology, "workloads": [{"app": "sunrpc", "transports": ["udp"]}]}
     assert (errors("scenario", document) == []) is sound
 
 
 def test_an_editor_says_which_kinds_there_are() -> None:
     segments = {"lan": {"kind": "swich", "ports": ["a:eth0", "b:eth0"]}}
-    (said,) = errors("topology", {"description": "d", "machines": {"a": {}, "b": {}}, "segments": segments})
-    assert said == "'swich' is not one of ['atm', 'hub', 'link', 'switch', 'vmmc']"
+    said = errors("topology", {"description": "d", "machines": {}, "segments": segments})
+    assert "'swich' is not one of ['atm', 'hub', 'link', 'switch', 'vmmc']" in said

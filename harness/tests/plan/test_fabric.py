@@ -28,6 +28,7 @@ def test_the_hub_of_the_contract(paths: RunPaths) -> None:
         "control": "/run/s/fabric.sock",
         "shm": "/dev/shm/sundial-x",
         "linger_ns": 1_000_000_000,
+        "deadline_ns": 300_000_000_000,
         "done_machines": ["client"],
         "machines": [{"name": "client", "nics": 1}, {"name": "server", "nics": 1}],
         "segments": [
