@@ -191,11 +191,11 @@ class Schema:
             few: Any = data[: least - 1] if isinstance(data, list) else {}
             yield wrong("too few", path, few, st.just(few), f"{least} or more")
         if most and isinstance(data, list):
-            yield wrong("too many", path, data[:1] * (most + 1), st.just(data[:1] * (most + 1)), f"{most} at most")
+            yield wrong("too many", path, data[:1] * (most + 1), st.just(data[:1] * (most + 1)), f"up to {most}")
         elif most:
             names = [f"{start}{number}" for start in ("a", "/") for number in range(most + 1)]
             many = {name: next(iter(data.values())) for name in names if self.valid(keys(within), name)}
-            yield wrong("too many", path, many, st.just(many), f"{most} at most")
+            yield wrong("too many", path, many, st.just(many), f"up to {most}")
         chooser = self.inner(spec).get("discriminator", {}).get("propertyName")
         for name in within.get("required", ()):
             rest = {key: value for key, value in data.items() if key != name}
