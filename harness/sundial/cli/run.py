@@ -206,4 +206,4 @@ def _print_result(result: dict[str, Any]) -> None:
         click.echo(f"report   {result['report']}")
     for capture in result["captures"]:
         click.echo(f"capture  {capture}")
-    say(f"look at it with: ./sundial open {name}")
+    say(f"open it with: ./sundial open {name}")
