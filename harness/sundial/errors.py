@@ -19,6 +19,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sundial.printable import printable, printable_lines
 
@@ -146,6 +147,8 @@ class RunFailed(SundialError):
         super().__init__(message if machine is None else f"{machine}: {message}", hint=hint)
         self.machine = machine
         self.console_tail = tuple(map(printable, console_tail))
+        self.folder: Path | None = None
+        """The run directory, once it has its name."""
 
     def to_json(self) -> dict[str, object]:
         return {**super().to_json(), "machine": self.machine, "console_tail": list(self.console_tail)}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sundial.cli import rooms
 from sundial.errors import SundialError
-from sundial.machines.accelerator import PROBE_S, Chosen, boot_command, probe_kernels
+from sundial.machines.accelerator import PROBE_S, probe_kernels, runs_kvm
 from sundial.machines.confinement import Holds, holds
 from sundial.machines.connection import EMULATOR
 from sundial.machines.cores import may_hurry
@@ -122,6 +122,10 @@ class Host:
             root = Path(folder)
             root.chmod(0o711)
             return rooms.open_embedded_libvirt(root, ROOT / ".sundial" / "capabilities")
+
+    def runs_kvm(self, kernel: Path) -> bool:
+        """True if a guest boots under KVM; tried once in each boot of the host, as runs do."""
+        return runs_kvm(kernel, ROOT / ".sundial" / "kvm.json")
 
     def daemons(self) -> dict[str, str]:
         """The usual libvirt daemons that are running: version or error by URI; none is started."""
@@ -257,15 +261,9 @@ def check_kvm(host: Host) -> Check:
     kernel = next(filter(host.exists, probe_kernels(ROOT)), None)
     if kernel is None:
         return Check("kvm", State.OPTIONAL, "not checked: no image is built yet", "./sundial images build --if-needed")
-    if boots_kernel(host, "kvm", kernel):
+    if host.runs_kvm(kernel):
         return Check("kvm", State.GOOD, "runs a guest")
     return Check("kvm", State.OPTIONAL, f"/dev/kvm is present, but no guest boots within {PROBE_S:g} s", mend)
-
-
-def boots_kernel(host: Host, accelerator: Chosen, kernel: Path) -> bool:
-    """Whether a kernel boots under an accelerator."""
-    status, _ = host.run(boot_command(accelerator, kernel))
-    return status == 0
 
 
 def check_daemons(host: Host) -> Check:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sundial.cli import rooms
-from sundial.cli.runs import list_runs, read_json
+from sundial.cli.runs import list_reproductions, list_runs, read_json
 from sundial.cli.talk import Verb, as_json, print_json, print_table, say
 from sundial.errors import BadInput
 
@@ -17,7 +17,7 @@ from sundial.errors import BadInput
 @click.option("--up", is_flag=True, help="List topologies that are up instead of runs.")
 @as_json
 def ls(up: bool, as_json: bool) -> None:
-    """List runs, oldest first."""
+    """List runs, oldest first, then reproductions of papers."""
     if up:
         _list_kept(as_json)
         return
@@ -38,9 +38,11 @@ def ls(up: bool, as_json: bool) -> None:
                 "virtual_s": virtual_ns / 10**9 if isinstance(virtual_ns, int) else None,
             }
         )
+    for folder, reproduction in list_reproductions():
+        rows.append(_without_run(folder.name, reproduction.get("status")))
     for folder in rooms.in_the_making():
         name = folder.name.removeprefix(".").removesuffix(".partial")
-        rows.append({"run": name, **dict.fromkeys(("verdict", "seed", "clock", "virtual_s")), "status": "running"})
+        rows.append(_without_run(name, "running"))
     if as_json:
         print_json(rows)
         return
@@ -52,6 +54,10 @@ def ls(up: bool, as_json: bool) -> None:
         time = "-" if row["virtual_s"] is None else f"{row['virtual_s']:.3f} s"
         shown.append([row["run"], str(row["status"]), row["verdict"] or "-", row["clock"] or "-", time])
     print_table(shown)
+
+
+def _without_run(name: str, status: object) -> dict[str, Any]:
+    return {"run": name, "status": status, **dict.fromkeys(("verdict", "seed", "clock", "virtual_s"))}
 
 
 def _list_kept(as_json: bool) -> None:

@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from sundial import limits
 from sundial.model.catalog import ROOT
 
 if TYPE_CHECKING:
@@ -35,12 +36,12 @@ WARMING_NICE = 5
 
 def run(request: RunRequest, progress: Progress) -> RunResult:
     """Make one run. Raises HostLacks, RunFailed, Interrupted."""
-    return cast("RunResult", _room("sundial.run.runner").run(request, progress))
+    return cast("RunResult", _able("sundial.run.runner").run(request, progress))
 
 
 def up(request: UpRequest, progress: Progress) -> Kept:
     """Bring a topology up and leave it up. Raises HostLacks, RunFailed."""
-    return cast("Kept", _room("sundial.run.keeper").up(request, progress))
+    return cast("Kept", _able("sundial.run.keeper").up(request, progress))
 
 
 def down(topology: str | None) -> list[str]:
@@ -156,7 +157,7 @@ def warm_evaluation(*, report: bool) -> Iterator[None]:
 
 def verify_run(path: Path) -> dict[str, Any]:
     """Verify a run directory; answers what was written to verify.json. Raises BadInput."""
-    return cast("dict[str, Any]", _room(VERIFY).verify_run(path).to_json())
+    return cast("dict[str, Any]", _able(VERIFY).verify_run(path).to_json())
 
 
 def mismatches(run: str, document: dict[str, Any], most: int) -> list[tuple[str, str | None]]:
@@ -186,7 +187,7 @@ def verifiable() -> list[str]:
 
 def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[str, Any]:
     """Verify a foreign capture; answers a document like verify.json. Raises BadInput."""
-    found = _room(VERIFY).verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
+    found = _able(VERIFY).verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
     return cast("dict[str, Any]", found.to_json())
 
 
@@ -195,7 +196,7 @@ def build_report(path: Path, *, png: bool = False, drawn: bool = True) -> Path:
 
     Not `drawn`, its figures are said in words alone.
     """
-    return cast(Path, _room(REPORT).build_report(path, png=png, drawn=drawn).html)
+    return cast(Path, _able(REPORT).build_report(path, png=png, drawn=drawn).html)
 
 
 def ports(capture: Path) -> list[str]:
@@ -243,7 +244,7 @@ def reproduce(
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
-    room = _room("sundial.reproduce.perform")
+    room = _able("sundial.reproduce.perform")
     known = images(recipe)
 
     def pin(folder: Path, shown: Progress, names: Iterable[str] | None) -> dict[str, dict[str, str]]:
@@ -287,6 +288,12 @@ def libvirt_daemons() -> dict[str, str]:
     """The usual daemons of this computer that are running, by URI, with their versions or what is wrong."""
     libvirt = _room("sundial.machines.connection").load_libvirt()
     return cast("dict[str, str]", _room("sundial.machines.daemon").running(libvirt, os.environ, os.geteuid()))
+
+
+def _able(name: str) -> Any:
+    """A room whose work takes much of the host. Raises HostLacks where the host's limits do not allow it."""
+    limits.require()
+    return _room(name)
 
 
 def _room(name: str) -> Any:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from sundial.cli.options import checked_connect, checked_out, connect_option, re
 from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, counted, print_json, progress, say
 from sundial.described import descriptions
-from sundial.errors import BadInput, VerificationFailed
+from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
 from sundial.model.scenario import KINDS
@@ -159,15 +161,18 @@ def _one(
         recipe=recipe,
         while_running=partial(rooms.warm_evaluation, report=report),
     )
+    began = time.monotonic()
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")
-    made = rooms.run(request, shown)
-    shown.say("verifying the capture")
-    verdict = rooms.verify_run(made.path)
-    page = None
-    if report:
-        shown.say("writing the report")
-        page = str(rooms.build_report(made.path))
+    try:
+        made = rooms.run(request, shown)
+    except RunFailed as error:
+        # What there is of it, for whoever looks for the cause. It may be too little, and must not hide the failure.
+        with contextlib.suppress(Exception):
+            if report and error.folder is not None:
+                _evaluate(error.folder, report, shown)
+        raise
+    verdict, page = _evaluate(made.path, report, shown)
     return {
         "path": str(made.path),
         "variant": experiment.variant,
@@ -178,9 +183,20 @@ def _one(
         "first_mismatch": _first_mismatch(reference_to(made.path), verdict),
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
+        "total_s": round(time.monotonic() - began, 3),
         "report": page,
         "captures": [str(path) for path in captures(made.path).values()],
     }
+
+
+def _evaluate(folder: Path, report: bool, shown: Progress) -> tuple[dict[str, Any], str | None]:
+    """The verdict and, if asked for, the path of the report."""
+    shown.say("verifying the capture")
+    verdict = rooms.verify_run(folder)
+    if not report:
+        return verdict, None
+    shown.say("writing the report")
+    return verdict, str(rooms.build_report(folder))
 
 
 def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] | None:
@@ -191,6 +207,8 @@ def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] 
 def _print_result(result: dict[str, Any]) -> None:
     name = shlex.quote(reference_to(Path(result["path"])))
     click.echo(f"run      {result['path']}")
+    if result["variant"]:
+        click.echo(f"with     {result['variant']}")
     calls, mismatches = counted(result["calls"], "call"), counted(result["mismatches"], "mismatch")
     click.echo(f"verdict  {result['verdict']}: {calls}, {mismatches}")
     first = result["first_mismatch"]
@@ -201,7 +219,8 @@ def _print_result(result: dict[str, Any]) -> None:
         if result["mismatches"] > 1:
             click.echo(f"         list all: ./sundial verify {name}")
     click.echo(f"unproven {result['unproven']} properties; list them: ./sundial verify --unproven {name}")
-    click.echo(f"time     {result['virtual_s']:.3f} s simulated, {result['wall_s']:.1f} s wall")
+    simulated, wall, total = (result[name] for name in ("virtual_s", "wall_s", "total_s"))
+    click.echo(f"time     {simulated:.3f} s simulated, {wall:.1f} s wall, {total:.1f} s in all")
     if result["report"] is not None:
         click.echo(f"report   {result['report']}")
     for capture in result["captures"]:

@@ -49,9 +49,18 @@ def list_runs() -> list[tuple[Path, dict[str, Any]]]:
 
     Directories that a killed harness left under a hidden name get their final names first.
     """
-    found = []
     rooms.take_up_abandoned()
-    for path in rooms.CAPTURES.glob("*/run.json"):
+    return _listed("run.json")
+
+
+def list_reproductions() -> list[tuple[Path, dict[str, Any]]]:
+    """The reproductions of papers below captures/ with their reproduce.json, in the same way."""
+    return _listed("reproduce.json")
+
+
+def _listed(record: str) -> list[tuple[Path, dict[str, Any]]]:
+    found = []
+    for path in rooms.CAPTURES.glob(f"*/{record}"):
         if path.parent.name.startswith("."):
             continue
         try:

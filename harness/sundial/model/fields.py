@@ -183,6 +183,15 @@ class Text(Marker):
         }
 
 
+@dataclass(frozen=True)
+class NameOrFile(Text):
+    """A name, or the path of a file, which the loader reads and replaces by its name before fields are checked."""
+
+    def schema(self) -> dict[str, Any]:
+        pattern = rf"^(?:{self.pattern.pattern})$|/|\.ya?ml$"
+        return {"type": "string", "pattern": pattern, "x-allowed": f"{self.allowed}; or the path of a file"}
+
+
 class Flag(Marker):
     """true or false, and nothing similar."""
 
@@ -290,6 +299,7 @@ class HostUri(Marker):
 
 
 NAMED = Text(NAME, NAME_ALLOWED, NAME_MOST)
+NAMED_OR_FILE = NameOrFile(NAME, NAME_ALLOWED, NAME_MOST)
 DEVICE = Text(re.compile(rf"eth[0-7]|{MAPPED_DEVICE}"), DEVICE_ALLOWED)
 DEVICE_PORT = Text(re.compile(r"[a-z][a-z0-9]{0,14}"), DEVICE_PORT_ALLOWED)
 """The name of a device's port; those of machines, `DEVICE`, are such names too."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from sundial import kinds
-from sundial.model.fields import NAMED, PROSE, In, Strict, Whole, written
+from sundial.model.fields import NAMED, NAMED_OR_FILE, PROSE, In, Strict, Whole, written
 from sundial.model.statistic import Mean, Statistic
 from sundial.model.workload import CallsField, Series, SizesField, Warmup, WorkloadBase, WorkloadKind
 from sundial.units import TIME
@@ -81,7 +81,7 @@ class Scenario(Strict):
     """The file's name without its ending."""
     description: Annotated[str, PROSE]
     """One sentence: what it is for."""
-    topology: _Name
+    topology: Annotated[str, NAMED_OR_FILE]
     """Default topology: a name or a file."""
     seed: Annotated[int, Whole(0, SEED_MOST)] = 1
     """Seed for all random choices of the run."""
@@ -96,7 +96,8 @@ class Scenario(Strict):
     linger: Annotated[int, In(TIME.between("1 ms", "1 min", example="1 s"))] = written("1 s")
     """Time for which wires stay open after the last client has finished."""
     deadline: _Time = written("10 min")
-    """The run fails if it has not finished at this time of its clock."""
+    """Deadline of each client's jobs, on the run's time axis. The run ends `linger` after it, at an exact instant in
+    virtual time, and fails if a client has not finished."""
     workloads: list[Workload] = Field(min_length=1)
     """Workloads, in sequence on each client."""
     scale: dict[Literal["smoke", "quick", "paper"], Scale] = Field(default_factory=dict)

@@ -35,8 +35,6 @@ class Plan:
     """Jobs by machine; `jobs.encode_job` makes the file."""
     done_machines: tuple[str, ...]
     """Machines whose end ends the run; empty for a topology that stays up."""
-    deadline_ns: int | None
-    """Deadline on the run's time axis, or None."""
     traced: Mapping[str, tuple[Function, ...]] = field(default_factory=dict)
     """Functions to trace, by machine; machines without any are not traced."""
 
@@ -85,6 +83,7 @@ def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
         clock=experiment.clock,
         seed=experiment.seed,
         linger_ns=experiment.scenario.linger,
+        deadline_ns=experiment.scenario.deadline,
         done_machines=done,
         paths=paths,
     )
@@ -95,7 +94,6 @@ def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
         fabric,
         jobs,
         done,
-        experiment.scenario.deadline,
         traced_functions(experiment),
     )
 
@@ -104,7 +102,7 @@ def plan_topology(network: Network, paths: RunPaths, *, clock: Clock, seed: int)
     """The plan of a topology that stays up: no machine ends it."""
     jobs = build_idle_jobs(network, clock=clock, seed=seed)
     fabric = fabric_config(network, clock=clock, seed=seed, linger_ns=0, done_machines=(), paths=paths)
-    return Plan(network, clock, paths, fabric, jobs, (), None)
+    return Plan(network, clock, paths, fabric, jobs, ())
 
 
 def domain_spec(

@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from sundial import faults
-from sundial.errors import BadInput, InternalError, Interrupted, SundialError
+from sundial.errors import BadInput, InternalError, Interrupted, RunFailed, SundialError
 from sundial.machines.bootfiles import boot_files
 from sundial.machines.images import Images, PinnedImages
 from sundial.machines.recipes import asked
@@ -39,6 +39,7 @@ from sundial.run.interrupts import Interrupts
 from sundial.run.loopback import collect_loopbacks
 from sundial.run.rig import Queue, Rig, Say
 from sundial.run.session import Session
+from sundial.run.stopped import none_stopped
 from sundial.run.traces import Traces
 
 SOCKET_PATH_MOST = 107
@@ -142,9 +143,11 @@ class BringUp:
         if target is State.DONE:
             self._end()
         elif (self.state, target) == (State.OFF, State.PAUSED):
-            self._start_paused()
+            with none_stopped(self._session.runtime.token):
+                self._start_paused()
         elif (self.state, target) == (State.PAUSED, State.RUNNING):
-            self.rig.resume(self._order.start_order)
+            with none_stopped(self._session.runtime.token):
+                self.rig.resume(self._order.start_order)
         else:
             raise ValueError(f"no transition from {self.state.value} to {target.value}")
         self.state = target
@@ -201,8 +204,12 @@ class BringUp:
         return error
 
     def known(self, error: Exception) -> SundialError:
-        """The error as the user sees it; the traceback of an internal error goes into the run directory."""
-        return faults.known(error, self.folder.path, faults.LOG)
+        """The error as the user sees it, with the console's last lines of the machine that it names; the traceback of an
+        internal error goes into the run directory."""
+        known = faults.known(error, self.folder.path, faults.LOG)
+        if isinstance(known, RunFailed) and known.machine in self.rig.machines and not known.console_tail:
+            known.console_tail = self.rig.console_tail(known.machine)
+        return known
 
     def _start_paused(self) -> None:
         self.folder.write_json("run.json", self.document.to_json())

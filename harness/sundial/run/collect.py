@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sundial.errors import SundialError
 from sundial.machines.seals import sha256_of
+from sundial.whole import whole
 
 SAMPLES = "samples.parquet"
 
@@ -30,7 +31,8 @@ def collect_samples(folder: Path) -> int:
             tables.append(read_samples(file, scenario=run.scenario, client=node, names=run.names).table)
     empty = pl.DataFrame(schema=SAMPLE_COLUMNS)
     table = pl.concat([empty, *tables])
-    table.write_parquet(folder / SAMPLES)
+    with whole(folder / SAMPLES) as beside:
+        table.write_parquet(beside)
     return int(table.height)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from sundial.errors import BadInput, RunFailed
 from sundial.machines import reaper
+from sundial.whole import whole
 
 RECORDS = ("run.json", "reproduce.json")
 """Files that identify a directory as a run or as a folder of runs."""
@@ -55,7 +56,8 @@ class RunFolder:
 
     def write_json(self, name: str, document: dict[str, Any]) -> None:
         """Write a file whole or not at all."""
-        write_whole(self.path / name, json.dumps(document, indent=1) + "\n")
+        with whole(self.path / name) as beside:
+            beside.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
     def give_up_reserve(self) -> None:
         """Remove the reserve, to make room for the result."""
@@ -74,13 +76,6 @@ class RunFolder:
         if name is None:
             raise RunFailed(f"{self.path} cannot be renamed to {self.final.name}")
         return name
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a temporary file and rename it, so that a reader never gets half of it."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text, encoding="utf-8")
-    beside.rename(path)
 
 
 def run_names(stem: str) -> Iterator[str]:

@@ -142,7 +142,7 @@ def _event(line: str) -> Heard | str | None:
             case "done":
                 return JobDone(str(event["machine"]), int(event["status"]))
             case "finished":
-                return FabricFinished(int(event["virtual_ns"]))
+                return FabricFinished(int(event["virtual_ns"]), tuple(map(str, event.get("late", ()))))
             case _:
                 return None
     except (ValueError, KeyError, TypeError):
@@ -176,9 +176,9 @@ class FakeFabric:
     def kill(self) -> None:
         self.end(-9)
 
-    def finish(self, virtual_ns: int) -> None:
-        """End the run successfully."""
-        self.heard(FabricFinished(virtual_ns))
+    def finish(self, virtual_ns: int, *late: str) -> None:
+        """End the run successfully, or at its deadline without the machines `late`."""
+        self.heard(FabricFinished(virtual_ns, late))
         self.end(0)
 
     def end(self, status: int, said: str = "") -> None:

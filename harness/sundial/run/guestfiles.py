@@ -36,6 +36,7 @@ _ERROR = b'{"type":"error"'
 _BINDING = b'{"type":"binding"'
 _BATCH = b'{"type":"batch"'
 _ALIVE = b'{"type":"alive"'
+_STEP = b'{"type":"step"'
 
 
 class SampleWatch(GrowingFile):
@@ -47,6 +48,8 @@ class SampleWatch(GrowingFile):
         self._rest = b""
         self.batches = 0
         self.work_bytes = 0
+        self.failed_step: str | None = None
+        """The first step that ended with another status than 0, in words."""
         self.line_is_too_long = False
         """True if a file has exceeded its limit."""
 
@@ -65,6 +68,8 @@ class SampleWatch(GrowingFile):
     def _take(self, line: bytes) -> GuestFailed | None:
         start = line[:24].replace(b" ", b"")
         self.batches += start.startswith(_BATCH)
+        if start.startswith(_STEP):
+            self.failed_step = self.failed_step or _failed_step(line)
         self.work_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
         return _failure(self._machine, line) if start.startswith((_ERROR, _BINDING)) else None
 
@@ -83,6 +88,16 @@ def _failure(machine: str, line: bytes) -> GuestFailed | None:
         return GuestFailed(machine, words if len(words) <= WORDS_MOST else f"{words[:WORDS_MOST]} ...", binding)
     except (ValueError, AttributeError, RecursionError):
         return GuestFailed(machine, "a program failed with a malformed error line")
+
+
+def _failed_step(line: bytes) -> str | None:
+    """What a line says of a step that failed."""
+    try:
+        record = json.loads(line)
+        status = record.get("status")
+        return None if status == 0 else f"{record.get('app', 'a program')} ended with status {status}"[:WORDS_MOST]
+    except (ValueError, AttributeError, RecursionError):
+        return None
 
 
 @dataclass
@@ -131,6 +146,11 @@ class GuestFiles:
     def batches(self) -> int:
         """Number of batches of calls in the samples so far."""
         return self._samples.batches
+
+    @property
+    def failed_step(self) -> str | None:
+        """The first program of the job that failed, and how, where it has said so."""
+        return self._samples.failed_step
 
     @property
     def said_hello(self) -> bool:

@@ -27,6 +27,7 @@ from sundial.machines.command import Ended, Output
 from sundial.machines.foreground import Foreground, perform
 from sundial.machines.terminal import attach, connect
 from sundial.plan.request import Kept, KeptMachine, Progress, UpRequest
+from sundial.run.needs import require_for
 from sundial.run.places import Places
 from sundial.run.upfolder import LOG, KeeperRecord, UpFolder, all_up, kept_from_json, request_to_json
 
@@ -41,6 +42,7 @@ def up(request: UpRequest, progress: Progress, places: Places | None = None) -> 
 
     Raises BadInput if it is up already, HostLacks, RunFailed, Interrupted.
     """
+    require_for(request.network)
     where = places or Places()
     folder = UpFolder(where.up, request.network.name)
     if folder.is_taken():

@@ -103,6 +103,7 @@ class Keeper:
             error = self._bring_up.end(error)
             self._note(panics(self._bring_up.files))
             error = error or failure_of(self._faults)
+            self._bring_up.document.ended(self._ended)
             final, error, _ = self._bring_up.conclude(error, None, collect=False)
             control.answer_down(final)
         if error is not None:

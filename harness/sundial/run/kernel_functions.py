@@ -79,7 +79,7 @@ class KernelReader:
         )
         spec = replace(
             self._maker.spec(folder),
-            name=self._session.domain_name(f"ask-{secrets.token_hex(3)}"),
+            name=self._session.domain_name(f"ask-{secrets.token_hex(3)}-{self._node.name}"),
             plugin=watch_plugin(self._session.places.plugin, supervisor=os.getpid()),
             memory_file=MemoryFile(self._snapshot.memory, shared=False),
             incoming=True,
@@ -111,7 +111,7 @@ class KernelReader:
             if line is not None:
                 raise self._failed(folder, f"it panicked: {line}")
             if machine.state() is MachineState.GONE:
-                raise self._failed(folder, "QEMU ended")
+                raise self._failed(folder, self._session.with_end("QEMU ended", machine))
             return _tail_has_ended(folder / "samples")
 
         try:

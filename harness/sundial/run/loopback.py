@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sundial import EPOCH_NS
 from sundial.errors import GuestFault
+from sundial.whole import whole
 
 LOOPBACK = "loopback.bin"
 """File in a node's folder, until the end of the run."""
@@ -108,7 +109,7 @@ def collect_loopbacks(folder: Path) -> None:
 
 def _write(raw: Path, target: Path, machine: str, interface: str, zero_ns: int) -> None:
     try:
-        with target.open("wb") as file:
+        with whole(target) as beside, beside.open("wb") as file:
             if not raw.stat().st_size:
                 file.writelines(convert(b"", interface=interface, zero_ns=zero_ns))
                 return

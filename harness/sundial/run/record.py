@@ -19,6 +19,7 @@ from sundial.errors import SundialError
 from sundial.machines.images import Image
 from sundial.machines.seals import Book, sha256_of
 from sundial.model.network import Network
+from sundial.printable import printable
 from sundial.run.collect import Digests
 from sundial.run.places import Places
 
@@ -92,6 +93,11 @@ class RunRecord:
     def zero(self, node: str, zero_ns: int) -> None:
         """Reading of a guest's clock at zero of the run's time axis."""
         self._document["nodes"][node]["zero_ns"] = zero_ns
+
+    def ended(self, machines: Mapping[str, str]) -> None:
+        """Machines of a topology that is kept up which ended before it was taken down, and how."""
+        for name, how in machines.items():
+            self._document["nodes"][name]["ended"] = printable(how)
 
     def over(
         self,

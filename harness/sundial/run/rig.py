@@ -20,7 +20,7 @@ from sundial.errors import BadInput, RunFailed
 from sundial.machines import cores
 from sundial.machines.bootfiles import BootFiles
 from sundial.machines.confinement import hand_over, take_back
-from sundial.machines.console import last_words, tail
+from sundial.machines.console import last_words
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MachineState, MonitorError
 from sundial.machines.migration import MigrationFailed, load_state
 from sundial.machines.snapshots import Snapshot, SnapshotStore
@@ -160,7 +160,7 @@ class Rig:
             except MonitorError as error:
                 # On a busy host a short run may end before the monitor answers. Its event has the result.
                 if not _ends(machine):
-                    raise RunFailed(str(error), machine=node.name) from error
+                    raise self._failed(machine, str(error)) from error
 
     def zero_ns(self, machine: str) -> int:
         """The guest clock's reading at zero of the run's axis; 0 if unknown (real clock)."""
@@ -182,10 +182,9 @@ class Rig:
             return MachineEnded(event.machine, event.reason, lost=True)
         if event.happening not in (Happening.STOPPED, Happening.CRASHED):
             return None
-        how = self.machines[event.machine].ending() or event.reason
-        words = self._last_words(event.machine)
+        how = self._session.end_of(self.machines[event.machine], event.reason)
         status = self.report(event.machine).get("status")
-        return MachineEnded(event.machine, f"{how}, {words}" if words else how, status if status != "ready" else None)
+        return MachineEnded(event.machine, how, status if status != "ready" else None)
 
     def console_tail(self, machine: str) -> tuple[str, ...]:
         return last_words(self._node_folder(machine) / "console.log")
@@ -242,7 +241,8 @@ class Rig:
             try:
                 load_state(machine, snapshot.state, self.folder)
             except MigrationFailed as error:
-                raise RunFailed(f"cannot be restored: {error}", machine=node.name) from error
+                _ends(machine)
+                raise self._failed(machine, f"cannot be restored: {error}") from error
 
     def _spec(self, node: Node, folder: Path, snapshot: Snapshot | None) -> DomainSpec:
         files = MachineFiles(
@@ -312,11 +312,9 @@ class Rig:
     def _boot(self, node: Node) -> Boot:
         return self._boots[node.name].started_by(self._session.emulator())
 
-    def _last_words(self, machine: str) -> str:
-        """The last message of its QEMU, if libvirt runs in this process and has it."""
-        log = self._session.runtime.path / "log" / "qemu" / f"{self._session.domain_name(machine)}.log"
-        said = [line for line in tail(log, 20) if line.startswith(("sundial-clock:", "qemu-system"))]
-        return said[-1] if said else ""
+    def _failed(self, machine: Machine, what: str) -> RunFailed:
+        """The error `what` of a machine, with how the machine ended."""
+        return RunFailed(self._session.with_end(what, machine), machine=machine.name)
 
 
 def _ends(machine: Machine) -> bool:

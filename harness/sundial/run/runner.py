@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -23,16 +24,17 @@ from sundial.run.bringup import BringUp, Order, State
 from sundial.run.directory import RunFolder, claim_exactly, claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import look_at_all
 from sundial.run.interrupts import Interrupts
+from sundial.run.needs import require_for
 from sundial.run.rig import ordered
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import (
-    DeadlinePassed,
     Event,
     Failed,
     JobDone,
     Supervisor,
     Tick,
     Verdict,
+    too_late,
 )
 from sundial.run.watch import GuestWatch, real_signs, virtual_signs
 from sundial.run.watchdog import SignsReader, Watchdog
@@ -56,6 +58,7 @@ def run(
     Interrupted. The last two leave a run directory with the error, or a complete one if the machines had ended.
     """
     ordered(request.experiment.network.nodes, start_order)
+    require_for(request.experiment.network)
     interrupts = Interrupts()
     with interrupts.taken():
         live = session or open_session(request.connect)
@@ -133,6 +136,8 @@ class Run:
         error = error or self._interrupts.late
         if error is not None:
             error.hint = error.hint or f"partial results are in {_shown(final)}"
+            if isinstance(error, RunFailed):
+                error.folder = final
             raise error
         assert virtual_ns is not None
         return RunResult(final, virtual_ns, wall_s)
@@ -145,8 +150,10 @@ class Run:
         with self._while_running():
             verdict = self._watch()
         if isinstance(verdict, Failed):
-            raise self._failure(verdict)
+            raise _failure(verdict)
         self._wait_left()
+        if verdict.late:
+            raise _failure(too_late(self._plan.fabric["deadline_ns"], verdict.late))
         return verdict.virtual_ns
 
     def _watch(self) -> Verdict:
@@ -154,7 +161,6 @@ class Run:
         supervisor = Supervisor()
         signs = self._signs()
         guests = GuestWatch(self._rig.machines, self._files if self._plan.clock == "real" else [])
-        deadline = Deadline(self._plan, time.monotonic())
         looked = 0.0
         while True:
             event = self._next()
@@ -162,15 +168,14 @@ class Run:
             # First the guests' output: it has the reason, while the event has only the fact.
             found: list[Event] = [*look_at_all(self._files)]
             if event is not None:
-                found.append(event)
+                found.append(self._explained(event))
             if now - looked >= SIGNS_S:
                 looked = now
                 seen = signs()
                 self._show(seen.virtual_ns)
                 self._rig.look_for_cores()
                 hung = self._watchdog.look(seen, now) or guests.look(now)
-                late = deadline.look(seen.virtual_ns, now, self._not_done)
-                found += [event for event in (late, hung) if event is not None]
+                found += [] if hung is None else [hung]
             for each in found or [Tick()]:
                 verdict = supervisor.handle(each, now)
                 if verdict is not None:
@@ -188,6 +193,13 @@ class Run:
             self._not_done.remove(event.machine)
         return event
 
+    def _explained(self, event: Event) -> Event:
+        """An event with what the guest has written of it."""
+        if not isinstance(event, JobDone):
+            return event
+        file = next(file for file in self._files if file.machine == event.machine)
+        return replace(event, failed=file.failed_step)
+
     def _signs(self) -> SignsReader:
         if self._plan.clock == "virtual":
             return virtual_signs(self._plan.paths.shm, self._files, self._rig.machines)
@@ -200,12 +212,6 @@ class Run:
         expected = max(1, expected_batches(self._plan))
         where = "" if virtual_ns is None else f"{virtual_ns / 1e9:.1f} s simulated"
         self._progress.share(min(batches / expected, 0.99), where)
-
-    def _failure(self, failed: Failed) -> RunFailed:
-        name = failed.machine
-        lines = self._rig.console_tail(name) if name in self._rig.machines else ()
-        hint = "free some space, or choose another place with --out" if failed.disk_full else None
-        return RunFailed(failed.message, machine=name, console_tail=lines, hint=hint)
 
     def _wait_left(self) -> None:
         """Machines under virtual time end by themselves, with a last report; under the real clock they are ended."""
@@ -220,21 +226,9 @@ class Run:
                     left.discard(event.machine)
 
 
-class Deadline:
-    """True after the scenario's deadline, on the run's time axis if it is readable, or else in wall time."""
-
-    def __init__(self, plan: Plan, started: float) -> None:
-        self._deadline_ns = plan.deadline_ns
-        self._real = plan.clock == "real"
-        self._started = started
-
-    def look(self, virtual_ns: int | None, now: float, waiting: Sequence[str]) -> DeadlinePassed | None:
-        if self._deadline_ns is None:
-            return None
-        passed_ns = int((now - self._started) * 1e9) if self._real else virtual_ns
-        if passed_ns is None or passed_ns < self._deadline_ns:
-            return None
-        return DeadlinePassed(self._deadline_ns / 1e9, tuple(waiting))
+def _failure(failed: Failed) -> RunFailed:
+    hint = "free some space, or choose another place with --out" if failed.disk_full else None
+    return RunFailed(failed.message, machine=failed.machine, hint=hint)
 
 
 def expected_batches(plan: Plan) -> int:

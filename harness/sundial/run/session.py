@@ -17,8 +17,9 @@ from pathlib import Path
 from sundial.machines.accelerator import Chosen, choose, probe_kernels, runs_kvm
 from sundial.machines.confinement import hand_over, qemu_user
 from sundial.machines.connection import open_hypervisor
+from sundial.machines.console import qemu_words
 from sundial.machines.guard import Guard
-from sundial.machines.hypervisor import Hypervisor
+from sundial.machines.hypervisor import Hypervisor, Machine
 from sundial.machines.remote import RemoteHost
 from sundial.machines.runtime import RuntimeFolder
 from sundial.machines.seals import Book
@@ -115,6 +116,17 @@ class Session:
     def domain_name(self, machine: str) -> str:
         """libvirt's name of a machine; the token makes it unique among sessions."""
         return f"{self.runtime.token}-{machine}"
+
+    def end_of(self, machine: Machine, reason: str = "") -> str:
+        """How a machine's QEMU ended (`reason` where that is not known) and what it said last, as in `exit status 1,
+        qemu-system-x86_64: ...`. What it said is known where libvirt runs in this process.
+        """
+        log = self.runtime.path / "log" / "qemu" / f"{self.domain_name(machine.name)}.log"
+        return ", ".join(part for part in (machine.ending() or reason, qemu_words(log)) if part)
+
+    def with_end(self, what: str, machine: Machine) -> str:
+        """What went wrong with a machine, and how its QEMU ended, as far as that is known."""
+        return ": ".join(part for part in (what, self.end_of(machine)) if part)
 
     def close(self) -> None:
         """End everything that still runs, and clean up."""

@@ -96,7 +96,7 @@ class SnapshotMaker:
         )
         plugin = boot_plugin(self._node, self._session.places.plugin, supervisor=os.getpid(), report=folder / "report")
         paths = replace(self._plan.paths, sockets=folder)
-        name = self._session.domain_name(f"boot-{secrets.token_hex(3)}")
+        name = self._session.domain_name(f"boot-{secrets.token_hex(3)}-{self._node.name}")
         return domain_spec(replace(self._plan, paths=paths), self._node, name, self._boot, files, plugin=plugin)
 
     def make(self, target: Path) -> int:
@@ -148,7 +148,7 @@ class SnapshotMaker:
                 raise self._failed(folder, f"hung: no progress for {hung.seconds:.0f} s")
             state = machine.state()
             if state is MachineState.GONE:
-                raise self._failed(folder, "QEMU ended while it booted")
+                raise self._failed(folder, self._session.with_end("QEMU ended while it booted", machine))
             return state is MachineState.PAUSED and report.is_file()
 
         try:

@@ -14,9 +14,8 @@
                                                   the machine has ended, or after PANIC_S
                 guest's error line                failed, the machine named
                 job done, status not 0            failed, the machine named
-                deadline                          failed
                 hung                              failed, the machine named
-    finishing   fabric ended with status 0        finished
+    finishing   fabric ended with status 0        finished, or finished without machines that were late
                 fabric ended otherwise            failed
                 FINISH_S passed                   failed: the fabric did not end
                 anything else                     finishing
@@ -71,17 +70,19 @@ class GuestFailed:
 
 @dataclass(frozen=True)
 class JobDone:
-    """The guest has reported the end of its job."""
+    """The guest has reported the end of its job. `failed`: the program that failed and its status, if known."""
 
     machine: str
     status: int
+    failed: str | None = None
 
 
 @dataclass(frozen=True)
 class FabricFinished:
-    """The fabric has written its captures; `virtual_ns` is the run's length."""
+    """The fabric has written its captures; `virtual_ns` is the run's length, `late` were not done at the deadline."""
 
     virtual_ns: int
+    late: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,6 @@ class FabricEnded:
 
     status: int
     said: str = ""
-
-
-@dataclass(frozen=True)
-class DeadlinePassed:
-    """The scenario's deadline has passed; `waiting` are the machines whose jobs have not ended."""
-
-    deadline_s: float
-    waiting: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -113,16 +106,15 @@ class Tick:
     """Time has passed, nothing else."""
 
 
-Event = (
-    MachineEnded | MachinePanicked | GuestFailed | JobDone | FabricFinished | FabricEnded | DeadlinePassed | Hung | Tick
-)
+Event = MachineEnded | MachinePanicked | GuestFailed | JobDone | FabricFinished | FabricEnded | Hung | Tick
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The run reached its end."""
+    """The run reached its end, or its deadline if machines were `late`."""
 
     virtual_ns: int
+    late: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,7 +141,7 @@ class Supervisor:
     def __init__(self) -> None:
         self.phase = Phase.RUNNING
         self.verdict: Verdict | None = None
-        self._virtual_ns = 0
+        self._finished = Finished(0)
         self._finishing_since = 0.0
         self._victim: tuple[float, MachineEnded | FabricEnded] | None = None
         self._panic: tuple[float, MachinePanicked] | None = None
@@ -167,9 +159,9 @@ class Supervisor:
         if self._panic is not None:
             return self._after_panic(*self._panic, event, now)
         match event:
-            case FabricFinished(virtual_ns):
+            case FabricFinished(virtual_ns, late):
                 self.phase = Phase.FINISHING
-                self._virtual_ns = virtual_ns
+                self._finished = Finished(virtual_ns, late)
                 self._finishing_since = now
             case FabricEnded(status) if status == VICTIM_STATUS:
                 self._victim = (now, event)
@@ -187,13 +179,8 @@ class Supervisor:
                 self._panic = (now, event)
             case GuestFailed(machine, message):
                 return Failed(message, machine)
-            case JobDone(machine, status) if status != 0:
-                return Failed(f"its job failed with status {status}", machine)
-            case DeadlinePassed(deadline_s, waiting):
-                whom = f"; still waiting for {', '.join(waiting)}" if waiting else ""
-                return Failed(
-                    f"the deadline of {deadline_s:g} s passed{whom}", waiting[0] if len(waiting) == 1 else None
-                )
+            case JobDone(machine, status, failed) if status != 0:
+                return Failed(f"its job failed: {failed or f'status {status}'}", machine)
             case Hung(seconds, suspects):
                 return Failed(
                     f"hung: no progress for {seconds:.0f} s"
@@ -218,10 +205,16 @@ class Supervisor:
 
     def _finishing(self, event: Event, now: float) -> Verdict | None:
         if isinstance(event, FabricEnded):
-            return Finished(self._virtual_ns) if event.status == 0 else _fabric_failure(event)
+            return self._finished if event.status == 0 else _fabric_failure(event)
         if now - self._finishing_since >= FINISH_S:
             return Failed(f"did not end within {FINISH_S:g} s after the run", "fabric")
         return None
+
+
+def too_late(deadline_ns: int, late: tuple[str, ...]) -> Failed:
+    """A run that came to its deadline before these machines were done."""
+    message = f"the deadline of {deadline_ns / 1e9:g} s passed; still waiting for {', '.join(late)}"
+    return Failed(message, late[0] if len(late) == 1 else None)
 
 
 def _fabric_failure(event: FabricEnded) -> Failed:

@@ -19,6 +19,7 @@ from sundial.plan.points import Table, Tables, points_of
 from sundial.run.kernel_functions import APPLICATIONS, KernelReader
 from sundial.run.session import Session
 from sundial.seams.trace import HEADER_BYTES, STAMP_BYTES
+from sundial.whole import whole
 
 TRACE, POINTS = "trace.bin", "points.json"
 Say = Callable[[str], None]
@@ -73,7 +74,8 @@ class Traces:
                 continue
             stamps = report(machine).get("stamps")
             # Not moved: it may be another user's.
-            shutil.copyfile(files.trace, target(machine) / TRACE)
+            with whole(target(machine) / TRACE) as beside:
+                shutil.copyfile(files.trace, beside)
             length = (target(machine) / TRACE).stat().st_size
             if not isinstance(stamps, int) or length != HEADER_BYTES + STAMP_BYTES * stamps:
                 what = f"its trace has {length} bytes, and it counted {stamps} stamps of {STAMP_BYTES}"

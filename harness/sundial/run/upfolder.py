@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from sundial.plan.request import Kept, KeptMachine, UpRequest
-from sundial.run.directory import write_whole
 from sundial.run.places import Places
+from sundial.whole import whole
 
 RECORD = "keeper.json"
 LOG = "keeper.log"
@@ -114,7 +114,8 @@ class UpFolder:
         return False
 
     def write(self, record: KeeperRecord) -> None:
-        write_whole(self.path / RECORD, json.dumps(record.to_json(), indent=1) + "\n")
+        with whole(self.path / RECORD) as beside:
+            beside.write_text(json.dumps(record.to_json(), indent=1) + "\n")
 
     def read(self) -> KeeperRecord | None:
         """The record of a living keeper whose topology is up; files of a dead one are removed.

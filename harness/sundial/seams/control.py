@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from sundial.seams.form import Form, Instant
+from sundial.seams.form import Form, Instant, Items
 
 ETHERTYPE = 0x88B5
 """Frames of this type whose payload begins with `sundial-` are neither forwarded nor captured."""
@@ -48,6 +48,8 @@ class Finished(Form):
 
     event: Literal["finished"]
     virtual_ns: Instant
+    late: Items[str] = ()
+    """Machines that were not done at the deadline; left out where there are none."""
 
 
 class Command(Form):

@@ -93,6 +93,8 @@ class Fabric(Form):
     """Unix socket for commands."""
     linger_ns: Instant
     """Time in ns that the run continues after the last of `done_machines` is done."""
+    deadline_ns: Instant | None = None
+    """Deadline of `done_machines`; the run ends `linger_ns` after it at the latest. Left out if there is none."""
     done_machines: Items[str]
     """Machines that must report done to end the run; empty: a command ends it."""
     machines: Items[Machine]

@@ -25,6 +25,7 @@ from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import FLIGHTS, network_of, verifiers
 from sundial.verify.traces import Difference, check_points, check_stamps, check_stores, check_transmits
+from sundial.whole import whole
 
 STEPS = "steps.parquet"
 STEP_COLUMNS: dict[str, type[pl.DataType]] = {
@@ -145,7 +146,8 @@ def _bare(lanes: Mapping[str, Lane], table: pl.DataFrame) -> Iterator[int]:
 def _write(target: Any, steps: list[Step]) -> None:
     columns = zip(*steps, strict=True) if steps else ([] for _ in STEP_COLUMNS)
     data = dict(zip(STEP_COLUMNS, columns, strict=True))
-    pl.DataFrame(data, schema=STEP_COLUMNS).write_parquet(target)
+    with whole(target) as beside:
+        pl.DataFrame(data, schema=STEP_COLUMNS).write_parquet(beside)
 
 
 def _wires(frames: pl.DataFrame, ports: pl.DataFrame) -> tuple[dict[str, list[Arrival]], dict[str, list[int]]]:

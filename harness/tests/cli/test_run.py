@@ -21,7 +21,7 @@ def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
         f"run      {captures}/quickstart-1",
         "verdict  pass: 12 calls, 0 mismatches",
         "unproven 2 properties; list them: ./sundial verify --unproven quickstart-1",
-        "time     2.500 s simulated, 1.2 s wall",
+        "time     2.500 s simulated, 1.2 s wall, 4.0 s in all",
         f"report   {captures}/quickstart-1/report.html",
         f"capture  {captures}/quickstart-1/wire/lan.pcapng",
     ]
@@ -42,7 +42,7 @@ def test_a_run_without_a_report(call: Call, fake: Any, captures: Path) -> None:
     result = call("run", "quickstart", "--no-report")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-2:] == [
-        "time     2.500 s simulated, 1.2 s wall",
+        "time     2.500 s simulated, 1.2 s wall, 4.0 s in all",
         f"capture  {captures}/quickstart-1/wire/lan.pcapng",
     ]
     assert "writing the report" not in result.stderr
@@ -82,6 +82,25 @@ def test_endings(call: Call, fake: Any, failure: BaseException, status: int, lin
     assert result.stderr.splitlines()[-len(lines) :] == lines
 
 
+@pytest.mark.parametrize(("options", "written"), [((), True), (("--no-report",), False)])
+def test_a_failed_run_is_verified_and_has_a_report_where_one_is_asked_for(
+    call: Call, fake: Any, tmp_path: Path, options: tuple[str, ...], written: bool
+) -> None:
+    fake.failure = RunFailed("its job failed", machine="client")
+    fake.failure.folder = tmp_path
+    result = call("run", "quickstart", *options)
+    assert result.exit_code == 4
+    assert fake.evaluated == ([tmp_path, tmp_path] if written else [])
+
+
+def test_a_failed_run_that_cannot_be_verified_has_failed_all_the_same(call: Call, fake: Any, tmp_path: Path) -> None:
+    fake.failure = RunFailed("its job failed", machine="client")
+    fake.failure.folder = tmp_path
+    fake.verdict = ZeroDivisionError()
+    result = call("run", "quickstart")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (4, "sundial: client: its job failed")
+
+
 def test_json_of_a_good_run_and_of_a_bad_one(call: Call, fake: Any, captures: Path) -> None:
     fake.verdict = "fail"
     result = call("run", "quickstart", "--json")
@@ -99,6 +118,7 @@ def test_json_of_a_good_run_and_of_a_bad_one(call: Call, fake: Any, captures: Pa
         "unproven": 2,
         "virtual_s": 2.5,
         "wall_s": 1.25,
+        "total_s": 4.0,
         "report": f"{captures}/quickstart-1/report.html",
         "captures": [f"{captures}/quickstart-1/wire/lan.pcapng"],
     }

@@ -100,6 +100,14 @@ def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
     assert [row["run"] for row in json.loads(call("ls", "--json").stdout)] == ["quickstart-1", "half-1"]
 
 
+def test_reproductions_are_listed_after_runs(call: Call, make_run: MakeRun, captures: Path) -> None:
+    make_run("quickstart-1")
+    folder = captures / "reproduce-bilas97-1-001"
+    folder.mkdir()
+    (folder / "reproduce.json").write_text('{"status": "complete"}')
+    assert call("ls").stdout.splitlines()[2].split() == ["reproduce-bilas97-1-001", "complete", "-", "-", "-"]
+
+
 def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> None:
     folder = make_run("quickstart-1")
     result = call("verify", "latest")

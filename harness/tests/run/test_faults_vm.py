@@ -230,6 +230,8 @@ def test_a_deadline(tmp_path: Path) -> None:
     run = LiveRun(write_scenario(tmp_path, deadline="2 s"), tmp_path / "run")
     run.wait_batches(1)
     assert_failed(run, "the deadline of 2 s passed; still waiting for client")
+    # An exact instant, so captures and samples are those of any host: `linger` after the deadline.
+    assert run.record()["time"]["virtual_ns"] == 2_050_000_000
 
 
 @pytest.mark.night

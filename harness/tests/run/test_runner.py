@@ -153,6 +153,13 @@ def sss_panic(stage: Stage) -> None:
     stage.hypervisor.machines["client"].end("shut down")
 
 
+def fail_a_program(stage: Stage) -> None:
+    samples = stage.partial() / "nodes" / "client" / "samples.jsonl"
+    with samples.open("a") as lines:
+        lines.write('{"type":"step","step":0,"app":"raw-client","status":4}\n')
+    stage.fabric.heard(JobDone("client", 1))
+
+
 def crash_app(stage: Stage) -> None:
     line = '{"type":"error","app":"echo-server","message":"killed by signal 11"}\n'
     (stage.partial() / "nodes" / "server" / "samples.jsonl").write_text(line)
@@ -170,6 +177,7 @@ def crash_app(stage: Stage) -> None:
             ("Kernel panic - not syncing: sysrq triggered crash",),
         ),
         (sss_panic, "client", "client: its kernel panicked: PANIC: page fault at 0x8 in task 3", BACKTRACE),
+        (fail_a_program, "client", "client: its job failed: raw-client ended with status 4", ()),
         (crash_app, "server", "server: echo-server failed: killed by signal 11", ()),
         (lambda stage: stage.fabric.end(-9), "fabric", "fabric: was killed by SIGKILL", ()),
         (lambda stage: stage.fabric.end(5), "fabric", "fabric: the disk is full", ()),
@@ -196,6 +204,19 @@ def test_a_fault_is_named_and_what_was_finished_is_kept(
     assert (folder / "samples.parquet").is_file()
     assert CALL in (folder / "nodes" / "client" / "samples.jsonl").read_text()
     assert stage.leftovers() == []
+
+
+def test_a_run_that_comes_to_its_deadline_waits_for_its_machines_and_fails(stage: Stage) -> None:
+    def late(stage: Stage) -> None:
+        write_samples(stage)
+        stage.fabric.finish(601_000_000_000, "client")
+
+    stage.act = late
+    with pytest.raises(RunFailed, match="client: the deadline of 300 s passed; still waiting for client"):
+        runner.run(stage.request(), stage.words, session=stage.session)
+    (folder,) = stage.captures.iterdir()
+    assert read(folder)["status"] == "failed"
+    assert (folder / "samples.parquet").is_file()
 
 
 @pytest.mark.parametrize("works", [True, False])

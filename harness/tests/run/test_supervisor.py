@@ -8,7 +8,6 @@ from sundial.run.supervisor import (
     PANIC_S,
     VICTIM_S,
     VICTIM_STATUS,
-    DeadlinePassed,
     Event,
     FabricEnded,
     FabricFinished,
@@ -23,6 +22,7 @@ from sundial.run.supervisor import (
     Supervisor,
     Tick,
     Verdict,
+    too_late,
 )
 
 
@@ -55,12 +55,11 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
             Failed("the ssh connection to host b is lost: Broken pipe", "server"),
         ),
         (GuestFailed("server", "echo-server failed: signal 11"), Failed("echo-server failed: signal 11", "server")),
-        (JobDone("client", 1), Failed("its job failed with status 1", "client")),
+        (JobDone("client", 1), Failed("its job failed: status 1", "client")),
         (
-            DeadlinePassed(600.0, ("client",)),
-            Failed("the deadline of 600 s passed; still waiting for client", "client"),
+            JobDone("client", 1, "raw-client ended with status 4"),
+            Failed("its job failed: raw-client ended with status 4", "client"),
         ),
-        (DeadlinePassed(600.0, ()), Failed("the deadline of 600 s passed")),
         (
             Hung(15.2, ("server",)),
             Failed("hung: no progress for 15 s, all others wait for server", "server"),
@@ -98,6 +97,21 @@ def test_what_does_not(event: Event) -> None:
 def test_finished_once_the_fabric_has_gone() -> None:
     assert after(FabricFinished(7)) is None
     assert after(FabricFinished(7), FabricEnded(0)) == Finished(7)
+
+
+def test_a_run_that_came_to_its_deadline_says_which_machines_were_late() -> None:
+    assert after(FabricFinished(7, ("client",)), FabricEnded(0)) == Finished(7, ("client",))
+
+
+@pytest.mark.parametrize(
+    ("late", "failed"),
+    [
+        (("client",), Failed("the deadline of 0.4 s passed; still waiting for client", "client")),
+        (("a", "b"), Failed("the deadline of 0.4 s passed; still waiting for a, b")),
+    ],
+)
+def test_late_machines_are_named_and_one_of_them_is_to_blame(late: tuple[str, ...], failed: Failed) -> None:
+    assert too_late(400_000_000, late) == failed
 
 
 def test_a_machine_that_goes_while_the_fabric_finishes_is_no_failure() -> None:

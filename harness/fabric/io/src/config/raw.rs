@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sundial_core::{Builder, Invalid, Kinds, MAX_FRAME_BYTES, Span};
+use sundial_core::{Builder, Invalid, Kinds, MAX_FRAME_BYTES, Span, Time};
 use sundial_wire::ethernet::HEADER_BYTES;
 
 use super::devices::{Device, Devices};
@@ -70,6 +70,7 @@ pub(super) struct Config {
     shm: Option<PathBuf>,
     #[serde(default)]
     linger_ns: u64,
+    deadline_ns: Option<u64>,
     #[serde(default)]
     done_machines: Vec<String>,
     machines: Vec<Machine>,
@@ -190,6 +191,7 @@ impl Config {
             control: self.control,
             shm: self.shm,
             linger: Span::from_ns(self.linger_ns),
+            deadline: self.deadline_ns.map(Time::from_ns),
             done_machines,
             machines: self.machines.into_iter().map(machine).collect(),
             devices: plugs.devices.into_configs(),
