@@ -29,5 +29,5 @@ void dce_marshal(struct dce_arguments *arguments, const struct dce_operation *op
                  const uint8_t *bytes, size_t length);
 /* Makes the call; its status. The results are in binding->results. */
 uint32_t dce_transmit(struct dce_binding *binding, const struct dce_arguments *arguments);
-/* Waits until the server has been told that the latest call is over. */
+/* Waits until the server has learnt that the latest call is over. */
 void dce_settle(struct dce_binding *binding);

@@ -12,7 +12,7 @@ enum dce_client_state {
     DCE_CLIENT_IDLE,
     DCE_CLIENT_XMIT,  /* fragments of the request wait for facks */
     DCE_CLIENT_RECV,  /* all sent; the response is awaited */
-    DCE_CLIENT_FINAL, /* the call has ended; the server has not been told yet */
+    DCE_CLIENT_FINAL, /* the call has ended; the server does not know yet */
 };
 
 struct dce_client_settings {

@@ -60,8 +60,8 @@ static void compact(struct dce_recvq *queue)
     queue->early_at = end;
 }
 
-/* False: the stream is too long. It is followed to its end all the same, so that its sender can be
- * told what is wrong. */
+/* False: the stream is too long. It is followed to its end all the same, so that its sender can
+ * learn what is wrong. */
 static bool make_room(struct dce_recvq *queue, size_t length)
 {
     if (queue->early_at - queue->length < length)

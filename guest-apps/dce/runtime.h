@@ -29,7 +29,7 @@ void dce_link_close(struct dce_link *link);
 /* A datagram that the kernel does not take is lost, as on a wire. `context`: a struct dce_link. */
 void runtime_send(void *context, const struct dce_peer *to, const uint8_t *bytes, size_t length);
 /* Until something can be received or the deadline has come; at which links it can, a bit for each.
- * With `may_end` it also ends when the program is told to end. */
+ * With `may_end` it also ends on a request to end the program. */
 unsigned runtime_wait(struct dce_link *const *links, unsigned count, uint64_t deadline_ns,
                       bool may_end);
 /* The length of the datagram at link->datagram; negative: there was none. */
@@ -37,7 +37,7 @@ long runtime_receive(struct dce_link *link, struct dce_peer *from);
 
 /* Chooses the clock of measurements; first of all. */
 void runtime_start(void);
-/* From here being told to end waits for runtime_wait. */
+/* From here a request to end waits for runtime_wait. */
 void runtime_hold_end(void);
 bool runtime_is_to_end(void);
 /* This service serves. */

@@ -165,7 +165,7 @@ static uint64_t deadline_of(const struct dce_server *server, const struct dce_ac
         return half;
     case DCE_SERVER_RUN:
         /* Nothing is due: but a result that comes from another thread sets a timer that is never
-         * earlier than this, so whoever waits for deadlines need not be woken for it. */
+         * earlier than this, so a wait for deadlines need not be ended for it. */
         return activity->check_ns;
     case DCE_SERVER_FINAL:
         return dce_earlier(dce_xmitq_deadline(&activity->xmitq),

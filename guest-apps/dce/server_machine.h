@@ -52,7 +52,7 @@ struct dce_activity {
     uint8_t *response; /* settings.response_bytes, the procedure's */
     bool queued;
     bool running;  /* its procedure has been handed out */
-    bool orphaned; /* nobody waits for its result */
+    bool orphaned; /* no call waits for its result */
     bool forget_when_sent;
     bool cancel_pending;
     uint64_t used_ns; /* the latest packet or action */
@@ -71,7 +71,7 @@ struct dce_server {
     uint16_t *queue; /* activities with something to send or to run */
     unsigned queue_first, queue_count;
     struct dce_order order;       /* of the table, by deadline */
-    struct dce_activity *present; /* whose the latest packet is; NULL: nobody's */
+    struct dce_activity *present; /* of the latest packet; NULL: none */
     struct dce_outbox outbox;
     struct dce_counts counts;
 };

@@ -77,7 +77,7 @@ struct dce_xmitq {
     unsigned fragment;    /* bytes of those queued from now on */
     uint16_t serial;      /* of the next transmission */
     uint16_t fack_serial; /* what made the latest fack */
-    bool offered;         /* a fack has told the window */
+    bool offered;         /* a fack has named the window */
     unsigned window;      /* fragments */
     unsigned outstanding; /* sent, neither acknowledged nor lost */
     unsigned asks;        /* of those, how many ask for a fack */

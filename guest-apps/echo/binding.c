@@ -28,7 +28,7 @@ static void pause_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-/* One question; 0 with the reason in `status` where the answer is no port. */
+/* One question; 0 with the reason in `status` if the answer is not a port. */
 static unsigned short ask(const struct settings *settings, enum clnt_stat *status)
 {
     struct sockaddr_in portmapper = settings->server;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Sun RPC server: answers each call, then checks its payload, and reports its counters whenever
- * it has been idle for a while and when it is told to end.
+ * it has been idle for a while and on a request to end.
  */
 #include <netinet/tcp.h>
 #include <rpc/rpc.h>

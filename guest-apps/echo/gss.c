@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands in for RPCSEC_GSS of libtirpc, which needs Kerberos' libraries, and those cannot be linked
- * statically. Nobody here asks for it; a caller who did is refused, as by a server without it.
+ * statically. No program here asks for it; a caller that did is refused, as by a server without it.
  */
 #include <rpc/rpc.h>
 

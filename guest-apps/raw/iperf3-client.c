@@ -124,7 +124,8 @@ static char *run(char *const arguments[], int *status)
 }
 
 /*
- * A server that is still starting refuses the connection: that is no result, but a reason to wait.
+ * A server that is still starting refuses the connection: that is not a result, but a reason to
+ * wait.
  */
 static bool was_refused(const json_t *result)
 {

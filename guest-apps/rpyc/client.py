@@ -141,7 +141,7 @@ def _run(caller: Caller, function: functions.Function, chosen: Any) -> None:
 
 
 def main(given: dict[str, Any]) -> int:
-    """Calls each function as often as it is told."""
+    """Calls each function as often as its options say."""
     chosen = options.read(given, SPEC)
     caller = Caller(
         chosen.server, chosen.port, tcp_nodelay=chosen.tcp_nodelay, total_timeout_ms=chosen.total_timeout_ms

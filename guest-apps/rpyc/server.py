@@ -95,7 +95,7 @@ class Server(ThreadedServer):  # type: ignore[misc]
     """The library's, which can have TCP_NODELAY."""
 
     def __init__(self, service: Functions, port: int, *, tcp_nodelay: bool) -> None:
-        # No timeout: a listener that wakes up now and then would fall into somebody's call.
+        # No timeout: a listener that wakes up now and then would fall into a call.
         super().__init__(service, hostname="0.0.0.0", port=port, listener_timeout=None, auto_register=False)
         self._tcp_nodelay = tcp_nodelay
 

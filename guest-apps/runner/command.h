@@ -23,12 +23,12 @@ struct command {
     int out[2];      /* where its output and its error output come from; -1: closed */
     bool terminal;   /* in and out[0] are the same */
     int status;      /* once it has ended */
-    bool hung_up;    /* nobody is left to hear of it */
+    bool hung_up;    /* no client listens any more */
     int64_t kill_ns; /* hung up: when it is killed */
     uint8_t *input;  /* COMMAND_INPUT_BYTES that its pipe has not taken yet */
     size_t input_length;
     bool input_ends;    /* after those bytes */
-    size_t input_taken; /* bytes that went into the pipe, and that the host has not been told of */
+    size_t input_taken; /* bytes that went into the pipe, and that the host does not know of */
     size_t credit;      /* bytes of output that the host takes at present */
     size_t rest[2];     /* how much of each output is still read: much, until it has ended */
 };
@@ -58,7 +58,7 @@ void command_signal(struct command *command, int number);
 
 void command_set_window(struct command *command, const struct winsize *window);
 
-/* Nobody is left to hear of it: it gets SIGHUP, and is killed later if it does not end. */
+/* No client listens any more: it gets SIGHUP, and is killed later if it does not end. */
 void command_hang_up(struct command *command, int64_t now_ns);
 
 /* Looks whether it has ended. */

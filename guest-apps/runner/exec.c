@@ -113,7 +113,7 @@ static void start(const struct request *request)
     command->credit = EXEC_OUTPUT_BYTES;
 }
 
-/* For a command that runs. What comes for one that has ended meanwhile is no fault. */
+/* For a command that runs. What comes for one that has ended meanwhile is not a fault. */
 static void pass_on(struct command *command, const struct request *request)
 {
     switch (request->kind) {

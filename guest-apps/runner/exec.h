@@ -12,7 +12,7 @@
  *   {"id":N,"signal":NUMBER}               to its processes
  *   {"id":N,"window":{"rows":R,"columns":C}}
  *   {"id":N,"taken":BYTES}                 so much of its output has been passed on
- *   {"id":N,"hang_up":true}                nobody listens any more: SIGHUP, SIGKILL 2 s later
+ *   {"id":N,"hang_up":true}                no client listens any more: SIGHUP, SIGKILL 2 s later
  *
  * and reads
  *

@@ -7,7 +7,7 @@
 
 enum { SPARE_BYTES = JOB_BYTES + 4096 };
 
-/* What a spare is told: this, then application, options and environment, each with its NUL. */
+/* The order to a spare: this, then application, options and environment, each with its NUL. */
 struct spare_order {
     uint32_t bytes;
     uint32_t speaks; /* its standard output is the pipe that it was given */

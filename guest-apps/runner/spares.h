@@ -7,7 +7,7 @@
 
 /*
  * Spares are processes of the program of all applications that were started while the machine
- * waited for its job, and wait to be told which application they are. A process that is started
+ * waited for its job, and wait for the application that they become. A process that is started
  * after the job has come costs 7,000 translated blocks of the kernel's before it reaches its main
  * function, since QEMU keeps no translations in a snapshot.
  */
@@ -27,7 +27,7 @@ pid_t spares_become(const char *path, const char *app, const char *options, int 
 bool spares_can_become(const char *path);
 
 /*
- * What a process is told that becomes `app`: its name, `options` and our environment, each with its
+ * The order to a process that becomes `app`: its name, `options` and our environment, each with its
  * NUL. NULL where that is too long; the next call writes over it.
  */
 const char *spares_order(const char *app, const char *options, size_t *length);

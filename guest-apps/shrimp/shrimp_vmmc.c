@@ -199,7 +199,7 @@ static void admit(struct shrimp_service *service, struct shrimp_peer *peer)
     service->bound++;
 }
 
-/* Whether somebody has come, whoever that was; and the next one can. */
+/* Whether a client has come, accepted or not; and the next one can. */
 static bool accept_next(struct shrimp_service *service)
 {
     struct shrimp_peer *peer = service->free;
@@ -243,7 +243,7 @@ static bool dismiss_ended(struct shrimp_service *service)
     return service->count != before;
 }
 
-/* Somebody has found no place: clients whose nodes have crashed have one -> whether that is being
+/* A client has found no place: clients whose nodes have crashed have one -> whether that is being
  * found out. */
 static bool probe(struct shrimp_service *service)
 {

@@ -221,7 +221,7 @@ def check_functions(apps: Path) -> None:
 
 
 def check_names(apps: Path) -> None:
-    """The one program does nothing under a name that is no application's."""
+    """The one program does nothing under a name that is not an application's."""
     done = subprocess.run([apps / "apps"], capture_output=True, text=True, check=False)
     assert (done.returncode, "no such application" in done.stderr) == (127, True), done
 

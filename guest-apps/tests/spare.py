@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A spare becomes the application that it is told, with options, environment and output: spare.py FOLDER-OF-APPS."""
+"""A spare becomes the application that is named to it, with options, environment and output: spare.py FOLDER-OF-APPS."""
 
 import fcntl
 import json

@@ -328,7 +328,7 @@ static void discard(void *context, const struct dce_peer *to, const uint8_t *byt
 
 static uint64_t packets_sent;
 
-/* Machines under fuzz have been told their first packets, so that more than strays comes in. */
+/* Machines under fuzz have got their first packets, so that more than strays comes in. */
 static void fuzz_client(const uint8_t *data, size_t size)
 {
     static uint8_t memory[DCE_SLOTS * 2048], results[STREAM + DCE_BODY_MOST], arguments[STREAM];

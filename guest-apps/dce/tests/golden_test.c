@@ -431,7 +431,7 @@ static void ept_map(void)
         EXPECT(dce_epm_serve(registered, 3, cut, length, false, written, true) == 0);
     }
     EXPECT(!dce_epm_get_map(map_out, sizeof(map_out) - 1, false, &port, &status));
-    /* Nobody serves it; and the whole in the other order. */
+    /* No server has it; and the whole in the other order. */
     for (unsigned order = 0; order < 2; order++)
         for (size_t count = 0; count <= 3; count += 3) {
             size_t length = dce_epm_put_map(&asked, written, order), back;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Clients and a server over a wire that loses, doubles, delays and damages packets as it is told,
+ * Clients and a server over a wire that loses, doubles, delays and damages packets on request,
  * in virtual time: nothing of it is real but the machines.
  */
 #include "../client_machine.h"

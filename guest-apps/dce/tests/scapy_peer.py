@@ -40,7 +40,7 @@ class Client:
         self.socket.sendto(bytes(pdu / body) if body else bytes(pdu), self.to)
 
     def receive(self) -> DceRpc4:
-        """The next packet that is no question; questions are answered."""
+        """The next packet that is not a question; questions are answered."""
         while True:
             data, sender = self.socket.recvfrom(65536)
             pdu = DceRpc4(data)

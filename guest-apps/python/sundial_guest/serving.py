@@ -32,7 +32,7 @@ def outlive(die_call: int | None) -> None:
 
 
 class Counters:
-    """Calls by the name of their function; whoever serves one says so, in whatever thread."""
+    """Calls by the name of their function; any thread that serves one reports it."""
 
     def __init__(self, die_call: int | None = None, **fields: object) -> None:
         """`fields`: what else the counters line of this server says, such as its port."""

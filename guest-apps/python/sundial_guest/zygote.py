@@ -55,7 +55,7 @@ def _fork(channel: socket.socket) -> bool:
         between = os.getpid()
         if os.fork() != 0:
             os._exit(0)
-        # Whoever hears of it may wait for it, which only its parent can.
+        # A process that learns of it may wait for it, which only its parent can.
         while os.getppid() == between:
             os.sched_yield()
         channel.send(os.getpid().to_bytes(4, sys.byteorder))

@@ -185,7 +185,7 @@ def test_a_connection_is_found_by_its_peer() -> None:
 
 @pytest.fixture
 def closed() -> Iterator[tuple[str, int]]:
-    """An end at which nobody listens yet."""
+    """An end at which no program listens yet."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()

@@ -19,7 +19,7 @@ enum { TEXT_LIMIT = 1 << 22, SILENCE_S = 20, REQUESTS = 200000, CONVERSATIONS = 
 
 static int host = -1; /* the host's end */
 static pid_t server;
-static char heard[TEXT_LIMIT]; /* what the server has said and nobody has looked at */
+static char heard[TEXT_LIMIT]; /* what the server has said, not yet read */
 static size_t heard_length;
 
 static void connect_host(void)

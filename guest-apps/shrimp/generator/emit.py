@@ -299,7 +299,7 @@ def taken(passed: list[tuple[str, Type]], pointed: str, fail: str) -> Lines:
                 f"{to} = (const void *)shrimp_end;",
             ]
             continue
-        # In memory of one's own, at a pointer that is there already.
+        # In own memory, at a pointer that is there already.
         body = take_vector(kind, name, length, fail) if isinstance(kind, Vector) else take(kind, name, fail)
         lines += [
             f"uint32_t {name}_bytes = shrimp_once(&shrimp_from->{name}_bytes);",

@@ -3,7 +3,7 @@
 
 A member follows the one before it where its alignment allows that without a gap, else it is at the next multiple of 8;
 structures begin and end at multiples of 8. So each gap is the rest of a word, and the stores of 8 bytes that pass a
-value of fixed size make an image of it that the other side uses as it lies there.
+value of fixed size make an image of it that the other side uses as it is there.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def structure(name: str, fields: list[tuple[str, Type]]) -> Struct:
 
 
 def in_place(kind: Type) -> bool:
-    """Whether a parameter is used as it lies in the buffer."""
+    """Whether a parameter is used as it is in the buffer."""
     return kind.fixed or (isinstance(kind, Vector) and kind.element.fixed)
 
 

@@ -6,7 +6,7 @@
 
 void console_init(void);
 void console_write(const char *text, size_t length);
-/* For whoever sits at the terminal: what is shown is not in the log. */
+/* For the user at the terminal: what is shown is not in the log. */
 void console_show(const char *text, size_t length);
 void kprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints the last bytes that were written. */

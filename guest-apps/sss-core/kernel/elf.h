@@ -9,5 +9,5 @@
 struct task;
 
 /* Maps the segments -> 0 with *entry, or a negative error with *why: -SSS_ENOMEM, or -SSS_EINVAL if
- * the file is no such executable. */
+ * the file is not such an executable. */
 int elf_load(struct task *task, const void *file, size_t length, uint64_t *entry, const char **why);

@@ -84,7 +84,7 @@ static void read_memory_map(void)
 
 /*
  * RAM that has not been used yet is zero but for what the firmware left in it. Pages that are zero
- * are not written to: until somebody does, the host need not have a page of its own for them.
+ * are not written to: until a task does, the host need not have a page of its own for them.
  */
 static void *clear_fresh(char *pages, size_t count)
 {

@@ -229,7 +229,7 @@ int space_unmap(struct task *task, uint64_t address, uint64_t bytes)
     return 0;
 }
 
-/* A page never becomes executable while somebody else could write it. */
+/* A page never becomes executable while another could write it. */
 static bool may_become(uint64_t entry, unsigned protection)
 {
     if ((protection & SSS_EXECUTE) != 0)

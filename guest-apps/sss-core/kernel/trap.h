@@ -35,6 +35,6 @@ enum {
     VECTORS = 64,
 };
 
-/* `hook` is asked first where the current thread has caused a page fault: true if that is no fault
- * of the task's, and it tries again when it runs. */
+/* `hook` is asked first where the current thread has caused a page fault: true if that is not a
+ * fault of the task's, and it tries again when it runs. */
 void trap_on_page_fault(bool (*hook)(uint64_t address));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The adapter has no interrupt of its own: what it tells comes as a frame of eth0, as what a kernel
- * tells the harness goes there. It is no frame of a segment, and no segment forwards its type.
+ * tells the harness goes there. It is not a frame of a segment, and no segment forwards its type.
  */
 #include "vmmc.h"
 
@@ -16,7 +16,7 @@
 #include "vmmc_export.h"
 #include "vmmc_import.h"
 
-/* Ends that could not be told come before what their tasks, or others, ask for. Not inlined: it is
+/* Ends that could not be sent come before what their tasks, or others, ask for. Not inlined: it is
  * rare, and each frame's way is shorter without. */
 static __attribute__((noinline)) void line_fills(bool full)
 {
@@ -27,7 +27,8 @@ static __attribute__((noinline)) void line_fills(bool full)
     vmmc_imports_settle();
 }
 
-/* That it is low again may never be told: among 10,000 frames that wait for buffers it is lost. */
+/* That it is low again may never be notified: among 10,000 frames that wait for buffers it is lost.
+ */
 static void look_at_line(void)
 {
     if (vmmc_bindings_stopped() && !vmmc_line_full())

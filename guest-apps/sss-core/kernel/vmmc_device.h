@@ -53,7 +53,7 @@ int vmmc_automatic_number(uint64_t physical_page);
 uint64_t vmmc_deliberate_page(unsigned import);
 void vmmc_clear_page(unsigned page);
 
-/* `list` has the physical addresses of the pages, and lies in the direct map. */
+/* `list` has the physical addresses of the pages, and is in the direct map. */
 void vmmc_show_export(unsigned id, uint32_t generation, uint32_t pages, const uint64_t *list);
 void vmmc_hide_export(unsigned id);
 void vmmc_show_binding(unsigned page, const struct vmmc_target *to, unsigned flags, uint32_t first);

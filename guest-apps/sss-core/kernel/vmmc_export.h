@@ -13,7 +13,7 @@ void vmmc_exports_init(void);
 long vmmc_export_open(uint64_t setup_address);
 long vmmc_export_close(struct task *task, uint64_t id);
 void vmmc_exports_of_ended(const struct task *task);
-void vmmc_exports_forget(void); /* as in a crash: nobody is told */
+void vmmc_exports_forget(void); /* as in a crash: no node is notified */
 /* The line takes more: importers learn of the exports that are gone. */
 void vmmc_exports_tell(void);
 

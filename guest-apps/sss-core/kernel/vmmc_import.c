@@ -2,7 +2,7 @@
 /*
  * An import whose transfers have not been read to the end stays until they are: its sources must
  * not become other memory, and its exporter not think it is over. So does one whose exporter cannot
- * be told yet, for the adapter is full: a task that ends may have more of them than it takes.
+ * be notified yet, for the adapter is full: a task that ends may have more of them than it takes.
  */
 #include "vmmc_import.h"
 
@@ -254,7 +254,7 @@ long vmmc_import_open(const uint64_t arguments[6])
     return TASK_AGAIN;
 }
 
-/* Nobody waits for it any more, or nobody has asked: an import that was granted is over at once. */
+/* No task waits for it any more, or none has asked: an import that was granted is over at once. */
 static void refuse_answer(uint16_t from, const struct vmmc_message *answer)
 {
     if (answer->status == 0)

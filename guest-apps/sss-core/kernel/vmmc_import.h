@@ -14,7 +14,7 @@ long vmmc_import_bind(const uint64_t arguments[6]);
 long vmmc_import_source(const uint64_t arguments[6]);
 long vmmc_import_close(struct task *task, uint64_t handle);
 void vmmc_imports_of_ended(const struct task *task);
-void vmmc_imports_forget(void); /* as in a crash: nobody is told */
+void vmmc_imports_forget(void); /* as in a crash: no node is notified */
 /* The line takes more: exporters learn of the imports that are over. */
 void vmmc_imports_settle(void);
 

@@ -19,7 +19,7 @@ int vmmc_pin(struct vmmc_pages *pages, struct task *task, uint64_t address, uint
              bool write);
 void vmmc_unpin(struct vmmc_pages *pages);
 
-/* Address 0 is a word that nobody wants. */
+/* Address 0 is a word that no task wants. */
 bool vmmc_word_valid(struct task *task, uint64_t address);
 enum vmmc_word_change { VMMC_WORD_COUNT, VMMC_WORD_ONE };
 void vmmc_word_change(struct task *task, uint64_t address, enum vmmc_word_change change);

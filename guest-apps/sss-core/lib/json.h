@@ -38,7 +38,7 @@ const char *json_check(const char *text, size_t length, struct json_value *value
 
 enum json_kind json_kind(const struct json_value *value);
 
-/* A field of an object; false where it is no object or has no such field. */
+/* A field of an object; false if it is not an object or has no such field. */
 bool json_field(const struct json_value *object, const char *name, struct json_value *value);
 
 /* The members of an array or object, in order: set `at` to value->text, then call until false.

@@ -215,7 +215,7 @@ static err_t transmit(struct netif *interface, struct pbuf *packet)
     return taken ? ERR_OK : ERR_IF;
 }
 
-/* An ARP packet of somebody who is no static neighbour makes an entry that grows old. */
+/* An ARP packet of a node that is not a static neighbour makes an entry that grows old. */
 static err_t transmit_noting_arp(struct netif *interface, struct pbuf *packet)
 {
     const struct eth_hdr *header = packet->payload;
@@ -281,7 +281,7 @@ void port_interface(unsigned adapter, uint32_t address, uint32_t netmask, uint16
         netif_remove(interface);
     netif_add(interface, &ip, &mask, &none, NULL, interface_init, ethernet_input);
     interface->mtu = mtu;
-    /* Whoever comes up says so by a gratuitous ARP, but nothing may be on the wire that is not of
+    /* A node that comes up sends a gratuitous ARP, but nothing may be on the wire that is not of
      * the experiment. */
     interface->flags &= (u8_t)~NETIF_FLAG_ETHARP;
     netif_set_up(interface);

@@ -118,7 +118,7 @@ inline void mbcf_acks_take_quick(struct mbcf *mbcf, struct channel *channel, uin
         mbcf_acks_take_new(mbcf, channel, ack, true, now_ns);
         return;
     }
-    /* Nobody waits for its frame any more. */
+    /* No operation waits for its frame any more. */
     place->name = 0;
     place->completes = false;
     channel->awaited--;

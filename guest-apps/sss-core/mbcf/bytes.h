@@ -69,7 +69,7 @@ static inline int span_of(const struct mbcf *mbcf, const struct mbcf_task *task,
     return span->part[0] != NULL ? MB_OK : why;
 }
 
-/* The same where all lies in one page; NULL: it does not, or is not there. */
+/* The same if all is in one page; NULL: it does not, or is not there. */
 static inline uint8_t *bytes_in_page(const struct mbcf *mbcf, const struct mbcf_task *task,
                                      uint64_t address, size_t length, bool write)
 {

@@ -138,7 +138,7 @@ static void send_place(struct mbcf *mbcf, struct channel *channel, uint64_t now_
         if (place->frame->users > 1)
             return;
         mbw_set_flags(header, mbw_flags(header) | MBW_RETX);
-        /* Whoever has it already says so at once, but only for the first of a row. */
+        /* A receiver that has it already says so at once, but only for the first of a row. */
         if (channel->cursor == channel->first)
             mbw_set_flags(header, mbw_flags(header) | MBW_ACK_NOW);
         mbcf->counters.retransmitted++;

@@ -99,7 +99,7 @@ uint32_t mbcf_channel_new_nonce(struct channel *channel);
 void mbcf_channel_send_syn(struct mbcf *mbcf, const struct channel *channel);
 void mbcf_channel_begin_opening(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
 void mbcf_channel_release(struct mbcf *mbcf, struct channel *channel);
-/* All of them, and what the peer was told of tags. */
+/* All of them, and the tags that the peer knows. */
 void mbcf_channel_release_all(struct mbcf *mbcf, struct channel *channel);
 void mbcf_channel_go_back(struct channel *channel, uint32_t allowed);
 uint64_t mbcf_channel_timer_due(const struct mbcf *mbcf, const struct channel *channel);

@@ -45,5 +45,5 @@ void mbcf_connection_describe(const struct connection *connection, struct mb_con
 void mbcf_connection_refused(struct mbcf *mbcf, struct connection *connection, int status);
 /* As mbcf_close; frames to the own node wait to be taken. */
 int mbcf_connection_close(struct mbcf *mbcf, uint16_t task, int ltn, uint64_t now_ns);
-/* Its connections end, and each node that has had dealings with it is told. */
+/* Its connections end, and each node that has had dealings with it is notified. */
 void mbcf_connection_task_ends(struct mbcf *mbcf, struct mbcf_task *task, uint64_t now_ns);

@@ -254,7 +254,7 @@ bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packe
     uint16_t length = 0;
     int status = MB_NOTASK;
 
-    /* It must not happen where its result could not be told. */
+    /* It must not happen if its result could not be sent. */
     if (is_answered(packet)) {
         frame = result_frame(mbcf, channel);
         if (frame == NULL)

@@ -3,7 +3,7 @@
 /*
  * Rings in the memory of tasks: FIFOs, TASKQUEs, signal queues. The owner may write anything into
  * them at any time, so the kernel keeps address, size and head itself and reads `tail` only, which
- * counts when it lies between the last one that was good and the head.
+ * counts when it is between the last one that was good and the head.
  */
 #include "fifo.h"
 
@@ -246,8 +246,8 @@ static struct segment *segment_of(struct mbcf *mbcf, const struct packet *packet
     return NULL;
 }
 
-/* Completes or voids the record that was reserved. Where its page has gone meanwhile there is
- * nobody to tell. */
+/* Completes or voids the record that was reserved. If its page has gone meanwhile there is
+ * no task to notify. */
 static int finish(struct mbcf *mbcf, struct mbcf_task *task, struct segment *segment,
                   enum mb_record_state state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The node: its start, what comes in, what time does to it, and who is told what by whom. */
+/* The node: its start, what comes in, what time does to it, and which part notifies which. */
 #include "acks.h"
 #include "bytes.h"
 #include "channel.h"

@@ -16,7 +16,7 @@ struct kind {
     bool sends;         /* `data` are sent */
     bool several;       /* may take several packets */
     bool needs_ack;     /* is nothing without an ack */
-    bool answered;      /* its end is told by a RESULT */
+    bool answered;      /* a RESULT reports its end */
 };
 
 static const struct kind *kind_of(unsigned op)

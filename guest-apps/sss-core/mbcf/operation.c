@@ -7,7 +7,7 @@
 #include "connection.h"
 #include "pool.h"
 
-/* Two pieces where it lies across pages: `state` and `status`, then `value`. */
+/* Two pieces where it is across pages: `state` and `status`, then `value`. */
 bool mbcf_ack_words(struct mbcf *mbcf, const struct mbcf_task *task, uint64_t address,
                     uint8_t *words[2])
 {

@@ -27,7 +27,7 @@ static inline void mbcf_frame_put(struct mbcf *mbcf, struct sss_frame *frame)
 void mbcf_loop_put(struct mbcf *mbcf, struct sss_frame *frame);
 struct sss_frame *mbcf_loop_take(struct mbcf *mbcf);
 
-/* Whoever got -SSS_EAGAIN may try again. */
+/* Callers that got -SSS_EAGAIN may try again. */
 void mbcf_wake(struct mbcf *mbcf);
 
 static inline void due_by(struct mbcf *mbcf, uint64_t at_ns)

@@ -114,7 +114,7 @@ struct progress {
     bool begun;     /* a part has been queued */
     bool maybe;     /* a frame that could have executed it has been handed to the adapter */
     bool undecided; /* acknowledged, but its error may still come */
-    bool give_up;   /* the peer is still to be told that the segment is void */
+    bool give_up;   /* the peer must still learn that the segment is void */
     uint8_t failed; /* while `sending`: the status it has ended with */
 };
 
@@ -236,7 +236,7 @@ struct free_slots {
 };
 
 /*
- * The frames that most probably come next, made ready while nobody waits, so that each is known by
+ * The frames that most probably come next, made ready while no task waits, so that each is known by
  * a few words. That holds as long as nothing else happens: every function of core.h that changes
  * something forgets them, but for the operation and the two frames themselves (README, "Expected
  * frames").
@@ -264,7 +264,7 @@ struct mbcf {
     void *touched;
     uint8_t by_address[256]; /* node by the last byte of its address: the first of them; 0: none */
     struct expected expected;
-    bool starved;                 /* somebody got -SSS_EAGAIN */
+    bool starved;                 /* a caller got -SSS_EAGAIN */
     bool scarce;                  /* because of frame buffers */
     struct sss_frame *loop[LOOP]; /* frames to the own node */
     uint32_t loop_first, loop_end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all transports' calls have in common, whether somebody waits for them or not. */
+/* What all transports' calls have in common, whether a thread waits for them or not. */
 #include <rpc/async.h>
 #include <rpc/rpc.h>
 #include <sss/system.h>

@@ -62,7 +62,7 @@ static uint32_t change(const struct mb_binder_query *query, const struct mb_reco
         return MB_BINDER_FOUND;
     }
     if (binding != NULL && binding->task != record->task && lives(binding->task))
-        return MB_BINDER_REFUSED; /* somebody else serves it */
+        return MB_BINDER_REFUSED; /* another task serves it */
     if (binding == NULL)
         binding = free_place();
     if (binding == NULL)

@@ -59,7 +59,7 @@ static void serve_fifo(void *context)
     struct mb_record *record;
 
     while ((record = mb_fifo_peek(place->fifo)) != NULL) {
-        /* Whoever else has learnt the key, or had this place before, is not answered in the
+        /* A task that has learnt the key, or had this place before, is not answered in the
          * client's name. */
         if (place->used && record->node == place->origin.caller.node &&
             record->task == place->origin.caller.task)

@@ -94,7 +94,7 @@ static bool has_deadline(const struct mbm_call *slot)
 }
 
 /*
- * The ACK of a call whose reply is still to come is no reason to wake up: the reply comes behind
+ * The ACK of a call whose reply is still to come is not a reason to wake up: the reply comes behind
  * it, and an ACK that tells of a failure is counted among the errors.
  */
 static bool waits_for_ack(const struct mbm_call *slot)

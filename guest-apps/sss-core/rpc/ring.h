@@ -4,9 +4,9 @@
 /*
  * A ring of records between two nodes, each of which writes only into the other's memory: nothing
  * here knows how the bytes travel. One direction is a control page, then the ring, in the memory of
- * whoever reads it:
+ * its reader:
  *
- *   control page   0..255   hellos of whoever binds the two
+ *   control page   0..255   hellos of the binding protocol
  *                  256      the tail: bytes ever put into this ring     } both written by the
  *                  264      the head: bytes ever taken from the other   } other side, 8 bytes each
  *   ring           records: struct ring_record, then `length` bytes, padded to 8
@@ -108,9 +108,9 @@ struct ring_reader {
     const uint8_t *ring;
     uint32_t size;
     uint32_t head;
-    uint32_t told;     /* the head that the other side knows */
-    uint32_t sequence; /* of the last record */
-    bool tell;         /* the other side is to be told: by ring_tell */
+    uint32_t announced; /* the head that the other side knows */
+    uint32_t sequence;  /* of the last record */
+    bool tell;          /* the other side must learn it: by ring_tell */
 };
 
 struct ring_message {
@@ -127,7 +127,7 @@ enum ring_taken ring_take(struct ring_reader *ring, uint32_t tail, struct ring_m
 static inline void ring_release(struct ring_reader *ring, const struct ring_message *message)
 {
     ring->head += ring_bytes(message->length);
-    if (ring->head - ring->told >= ring->size / RING_QUARTERS)
+    if (ring->head - ring->announced >= ring->size / RING_QUARTERS)
         ring->tell = true;
 }
 
@@ -135,5 +135,5 @@ static inline void ring_release(struct ring_reader *ring, const struct ring_mess
 static inline uint32_t ring_tell(struct ring_reader *ring)
 {
     ring->tell = false;
-    return ring->told = ring->head;
+    return ring->announced = ring->head;
 }

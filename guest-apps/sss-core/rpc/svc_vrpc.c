@@ -247,7 +247,8 @@ static bool accept_clients(struct svcvrpc *server)
     return any;
 }
 
-/* Clients whose nodes have crashed tell nobody: their lines end when a store to them is refused. */
+/* Clients whose nodes have crashed report nothing: their lines end when a store to them is refused.
+ */
 static void probe_lines(struct svcvrpc *server)
 {
     for (struct vrpc_line *line = server->lines; line != NULL; line = line->next)

@@ -140,7 +140,7 @@ struct vrpc_line *vrpc_vmmc_connect(uint16_t node, rpcprog_t program, rpcvers_t 
     struct pair_line *own = calloc(1, sizeof(*own));
 
     *error = own == NULL ? -SSS_ENOMEM : vmmc_pair_connect(&own->pair, node, &setup);
-    /* Somebody may have come to the place that was free, and left without a word. */
+    /* A client may have come to the place that was free, and left without a word. */
     if (*error == -(VMMC_REFUSED + VMMC_GONE))
         *error = vmmc_pair_connect(&own->pair, node, &setup);
     if (*error < 0) {

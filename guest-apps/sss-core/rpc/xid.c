@@ -8,7 +8,7 @@
 
 /*
  * Another start for each task and each time, and of a task for each handle, far from the others: a
- * server's reply cache must not take a call for an older one of whoever has the same address.
+ * server's reply cache must not take a call for an older one of another with the same address.
  */
 uint32_t rpc_next_xid(void)
 {

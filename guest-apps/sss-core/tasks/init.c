@@ -5,7 +5,7 @@
  * itself:
  *
  *   {"app":"sleep","options":{"ns":N}}
- *   {"app":"kill","options":{"task":NAME}}   ends a service, which is no error then
+ *   {"app":"kill","options":{"task":NAME}}   ends a service, which is not an error then
  *   {"app":"restart"}                        the node crashes and restarts; services too; the
  * next step follows
  *

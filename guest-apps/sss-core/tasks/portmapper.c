@@ -130,7 +130,7 @@ static struct indirect_call indirect_calls[INDIRECT_CALLS];
 static unsigned oldest_indirect;
 static int udp_socket;
 
-/* Arguments and results of somebody else's procedure, encoded already. */
+/* Arguments and results of another's procedure, encoded already. */
 static bool_t put_encoded(XDR *xdrs, struct bytes *bytes)
 {
     return XDR_PUTBYTES(xdrs, bytes->start, bytes->length);

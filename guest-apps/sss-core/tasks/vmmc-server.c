@@ -151,7 +151,7 @@ static bool visit(struct place *place)
     return true;
 }
 
-/* Until somebody imports, or for a while where that has happened. */
+/* Until a client imports, or for a while where that has happened. */
 static void pause(void)
 {
     static const volatile uint32_t nothing;

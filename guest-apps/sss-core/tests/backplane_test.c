@@ -199,30 +199,30 @@ static void full_line(void)
     enum { MANY = 50, PORTION = 20 };
     struct vmmc_message message = {.type = MESSAGE_IMPORT, .key = KEY};
     uint64_t arguments[6] = {(uint64_t)&asking};
-    unsigned told;
+    unsigned before;
 
     for (unsigned i = 0; i < MANY; i++) {
         CHECK(import(i, 10 + i) == (long)i && export(i, 0) == (long)i);
         name_it(&message, i);
         say(&message);
     }
-    /* Its end is told in portions, each as large as the line takes. */
-    told = sent_count;
+    /* Its end is sent in portions, each as large as the line takes. */
+    before = sent_count;
     line_takes = 0;
     say_fill(true);
     ended(&task);
     let_time_pass();
-    CHECK(sent_count == told && pages_in_use == MANY && timers[0] == NULL);
+    CHECK(sent_count == before && pages_in_use == MANY && timers[0] == NULL);
     for (unsigned left = 2 * MANY, portion; left != 0; left -= portion) {
         portion = left < PORTION ? left : PORTION;
         line_takes = PORTION;
         say_fill(false);
-        told += portion;
-        CHECK(sent_count == told);
+        before += portion;
+        CHECK(sent_count == before);
     }
     CHECK(pages_in_use == 0 && sent.type == MESSAGE_UNIMPORT);
     say_fill(false);
-    CHECK(sent_count == told);
+    CHECK(sent_count == before);
     /* A call waits from when the adapter knows until the kernel does, and again. */
     thread.state = THREAD_RUNNING;
     line_takes = 0;
@@ -232,34 +232,34 @@ static void full_line(void)
     CHECK(result_of_asking() == TASK_AGAIN && thread.state == THREAD_ASLEEP);
     say_fill(true);
     line_takes = UINT32_MAX;
-    CHECK(thread.state == THREAD_ASLEEP && sent_count == told);
+    CHECK(thread.state == THREAD_ASLEEP && sent_count == before);
     say_fill(false);
     CHECK(result_of_asking() == TASK_AGAIN && thread.state == THREAD_ASLEEP);
-    CHECK(sent_count == told + 1 && sent.type == MESSAGE_IMPORT);
+    CHECK(sent_count == before + 1 && sent.type == MESSAGE_IMPORT);
     ended(&task);
     thread.state = THREAD_RUNNING;
-    /* A place whose end is not told is no other's; as a crash has it, nobody is told. */
+    /* A place whose end is not sent stays taken; as in a crash, no node is notified. */
     CHECK(export(0, 0) == 0);
     name_it(&message, 0);
     say(&message);
     line_takes = 0;
     CHECK(vmmc_call(SSS_VMMC_UNEXPORT, (const uint64_t[6]){0}) == 0 && export(1, 0) == 1);
     line_takes = UINT32_MAX;
-    told = sent_count;
+    before = sent_count;
     vmmc_restart();
     say_fill(false);
-    CHECK(sent_count == told && export(0, 0) == 0);
+    CHECK(sent_count == before && export(0, 0) == 0);
     ended(&task);
 }
 
-/* ---- a line that takes more again, of which nobody tells ---- */
+/* ---- a line that takes more again, without a notification ---- */
 static void lost_frames(void)
 {
     const struct vmmc_packet other = {.version = 1, .kind = PACKET_NACK, .from = OTHER, .to = NODE};
     uint64_t arguments[6] = {(uint64_t)&asking};
-    unsigned told = sent_count;
+    unsigned before = sent_count;
 
-    /* Who sleeps learns of it with whatever is told next. */
+    /* A sleeper learns of it with the next notification. */
     line_takes = 0;
     say_fill(true);
     CHECK(vmmc_call(SSS_VMMC_IMPORT, arguments) == TASK_AGAIN && thread.state == THREAD_ASLEEP);
@@ -267,20 +267,20 @@ static void lost_frames(void)
     CHECK(thread.state == THREAD_ASLEEP);
     line_takes = UINT32_MAX;
     deliver(&other, NULL, FRAME);
-    CHECK(result_of_asking() == TASK_AGAIN && sent_count == told + 1);
+    CHECK(result_of_asking() == TASK_AGAIN && sent_count == before + 1);
     ended(&task);
-    /* A call looks itself; ends that were to be told come first. */
+    /* A call looks itself; ends that were to be sent come first. */
     thread.state = THREAD_RUNNING;
     CHECK(import(0, 10) == 0);
-    told = sent_count;
+    before = sent_count;
     line_takes = 0;
     say_fill(true);
-    CHECK(vmmc_call(SSS_VMMC_UNIMPORT, (const uint64_t[6]){0}) == 0 && sent_count == told);
+    CHECK(vmmc_call(SSS_VMMC_UNIMPORT, (const uint64_t[6]){0}) == 0 && sent_count == before);
     line_takes = UINT32_MAX;
     ask();
-    CHECK(sent_count == told + 2);
+    CHECK(sent_count == before + 2);
     ended(&task);
-    /* So does a store, which is made again at once; a page that is not bound is no matter. */
+    /* So does a store, which is made again at once; a page that is not bound does not matter. */
     line_takes = 0;
     say_fill(true);
     CHECK(!fault(0x10000));

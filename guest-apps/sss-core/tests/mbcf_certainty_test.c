@@ -186,7 +186,8 @@ static void test_error_lost(void)
     EXPECT(rig_free(rig));
 }
 
-/* Without loss an error costs nobody a timeout, also when it meets one that comes the other way. */
+/* Without loss an error costs no node a timeout, also when it meets one that comes the other way.
+ */
 static void test_errors_meet(void)
 {
     uint16_t tasks[3];
@@ -228,7 +229,7 @@ static void test_errors_meet(void)
     EXPECT(rig_free(rig));
 }
 
-/* Who could not deliver an error gives us up, but comes back: we are told that nobody knows, not
+/* Who could not deliver an error gives us up, but comes back: we learn that it is unknown, not
  * that all was well. */
 static void test_error_given_up(void)
 {

@@ -4,7 +4,7 @@
 #include "expect.h"
 #include "mbcf_bed.h"
 
-/* Errors of operations without an ack: the connection has the first one, the task is told. */
+/* Errors of operations without an ack: the connection has the first one, the task is notified. */
 static void test_silent_errors(void)
 {
     struct mb_operation operation = {
@@ -42,7 +42,7 @@ static void test_node_dead(void)
     rig->nodes[2].deaf = false;
     ltn = mbcf_connect(core(1), client, 2, server, KEY);
     EXPECT(write_at(DATA, 8) == MB_OK);
-    /* Reached before: nobody knows. */
+    /* Reached before: unknown. */
     rig->nodes[2].deaf = true;
     EXPECT(write_at(DATA, 8) == (MB_NODE_DEAD | MB_MAYBE));
     /* A FIFO segment of which the last part never went out was not executed. */
@@ -111,7 +111,7 @@ static void test_result_never_comes(void)
     end();
 }
 
-/* ---- frames that nobody should have sent ---- */
+/* ---- frames that no node should have sent ---- */
 
 static uint8_t recorded[64][MBW_FRAME_MOST];
 static size_t recorded_length[64];
@@ -199,7 +199,7 @@ static void test_forged(void)
     counters = mbcf_counters(core(2));
     executed = counters->operations_executed;
     inject_changed(11, 2); /* the node's own address */
-    inject_changed(11, 9); /* that of nobody */
+    inject_changed(11, 9); /* that of no node */
     inject_changed(6, 4);
     inject_changed(5, 3); /* to another node */
     inject_changed(0, 0xff);
@@ -242,7 +242,7 @@ static void test_forged(void)
     EXPECT(status_of((struct mb_operation){
                .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
     EXPECT(rig_word(rig, 2, 0, DATA) == 3);
-    /* An operation of a later version, and a tag that nobody has defined: refused in their place,
+    /* An operation of a later version, and a tag that is not defined: refused in their place,
      * and the sequence goes on. */
     memcpy(frame, recorded[recorded_count - 1], recorded_length[recorded_count - 1]);
     mbw_set_op(frame + AT, 0x70);

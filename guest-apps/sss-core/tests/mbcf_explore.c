@@ -383,7 +383,7 @@ static int compare(const void *one, const void *other)
     return memcmp(one, other, sizeof(struct flying));
 }
 
-/* Which buffer a frame lies in, and in which place of the wire, is no difference. */
+/* Which buffer a frame is in, and in which place of the wire, makes no difference. */
 static struct hash hash_world(void)
 {
     static struct mbcf copy_of_node;

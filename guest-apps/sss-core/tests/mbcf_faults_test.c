@@ -282,7 +282,7 @@ static void test_full_windows(void)
     }
 }
 
-/* ---- a node restarts at any moment: what the client is told agrees with what was done ---- */
+/* ---- a node restarts at any moment: what the client learns agrees with what was done ---- */
 
 /* The n-th call leaves n in the word, by WRITE or by FETCH_ADD. */
 static struct mb_operation count_up(struct rig *rig, uint16_t op, int ltn, uint64_t number)

@@ -21,7 +21,7 @@ enum {
     SECRET = 0xa5,
     OWN_EPOCH = 0x1007, /* the rig's */
     PEER_EPOCH = 0x2007,
-    RENEW = 5000, /* frames after which the node is made anew */
+    RENEW = 5000, /* frames after which the node is made again */
 };
 #define KEY           0x1122334455667788ull
 #define READ_KEY      0x99aabbccddeeff00ull
@@ -48,7 +48,7 @@ static bool learn(struct rig *of, uint16_t node, const uint8_t *frame, size_t le
         memcpy(last, frame, length);
         last_length = length;
     }
-    return false; /* nobody answers but the fuzzer */
+    return false; /* only the fuzzer answers */
 }
 
 static size_t padded(uint8_t *frame, uint32_t behind_header)

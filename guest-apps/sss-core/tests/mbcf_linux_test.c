@@ -214,7 +214,7 @@ static void test_end(void)
     pthread_join(server.thread, NULL);
     node_close(nodes[1]);
     node_poll();
-    EXPECT(SSS_INFO->errors != errors); /* told, not asked */
+    EXPECT(SSS_INFO->errors != errors); /* notified, not asked */
     EXPECT(mb_write(ltn, SHARE_AT, "x", 1, NULL) == -(MB_CLOSED + MB_STATUS_BASE));
     node_close(nodes[0]);
 }

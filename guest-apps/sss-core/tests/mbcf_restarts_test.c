@@ -100,7 +100,7 @@ static void use(struct rig *rig, unsigned node)
             ;
 }
 
-/* All of them, in an order of their own: nobody does anything for them. */
+/* All of them, in their own order: no node does anything for them. */
 static void come_late(struct rig *rig, unsigned count, unsigned order)
 {
     uint64_t before[3] = {0, done_by(rig, 1), done_by(rig, 2)};

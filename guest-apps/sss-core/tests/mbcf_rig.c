@@ -196,7 +196,7 @@ struct rig *rig_new(unsigned count, uint64_t seed, const struct mbcf_config *con
         node->frame_limit = RIG_FRAMES;
         memcpy(node->mac, (const uint8_t[6]){2, 0x53, 0x44, 0, 0, (uint8_t)i}, 6);
         node->mbcf = malloc(mbcf_size());
-        /* Byte 14 is 8-byte aligned, and nothing lies behind the last byte. */
+        /* Byte 14 is 8-byte aligned, and nothing is behind the last byte. */
         for (unsigned f = 0; f < RIG_FRAMES; f++)
             node->frames[f].bytes = (uint8_t *)malloc(2 + SSS_FRAME_BYTES) + 2;
         fill_pool(node);

@@ -25,7 +25,7 @@ static void test_keys(void)
         EXPECT(with_key(table[i].op, READ_KEY, table[i].remote) == table[i].by_read);
         EXPECT(with_key(table[i].op, WRITE_KEY, table[i].remote) == table[i].by_write);
         EXPECT(with_key(table[i].op, KEY + 1, table[i].remote) == MB_KEY);
-        /* the empty fourth slot is no key */
+        /* the empty fourth slot is not a key */
         EXPECT(with_key(table[i].op, 0, table[i].remote) == MB_KEY);
     }
     mbcf_key(core(2), server, 0, 0, 3);
@@ -150,7 +150,7 @@ static void test_tasks(void)
     other = mbcf_connect(core(1), client, 2, 0x7f7f, KEY);
     EXPECT(status_of((struct mb_operation){
                .op = MB_OP_WRITE, .ltn = other, .remote = DATA, .length = 4}) == MB_NOTASK);
-    /* A connection to a task that does not exist is no connection. */
+    /* A connection to a task that does not exist is not a connection. */
     EXPECT(info_of(1, client, other).state == MB_CONNECTION_BROKEN);
     EXPECT(status_of((struct mb_operation){
                .op = MB_OP_WRITE, .ltn = other, .remote = DATA, .length = 4}) ==
@@ -335,7 +335,7 @@ static void test_segment_void(void)
     rig_run(rig, SECOND);
     EXPECT(record_state(0) == MB_VOID && rig_word(rig, 1, 0, ACK + 4) == MB_CLOSED);
     end();
-    /* The writer's node starts anew. */
+    /* The writer's node restarts. */
     begin();
     EXPECT(write_at(DATA, 4) == MB_OK);
     half_a_segment(&operation, &progress);

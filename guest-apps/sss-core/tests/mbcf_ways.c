@@ -195,7 +195,7 @@ static void step(void)
 {
     unsigned node = 1 + pick(NODES), space = pick(TASKS);
 
-    /* Some of them nobody waits for, so that only reverse traffic acknowledges them. */
+    /* Some of them have no waiter, so that only reverse traffic acknowledges them. */
     bool silent = pick(3) == 0;
 
     /* A burst: nothing arrives meanwhile, so the window fills now and then. */

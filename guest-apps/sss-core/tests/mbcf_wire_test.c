@@ -110,7 +110,7 @@ static void test_frames(void)
     expect_frame("delayed ACK", at + 2,
                  "00 00 40 00 00001007 00002007 00000000 00000001 0000 0000 00000000 "
                  "0000000000000000 0000000000000000 0000");
-    /* What was read lies where later operations send from: cc dd cc dd. */
+    /* What was read is where later operations send from: cc dd cc dd. */
     at = operate((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = 0x101000, .argument = {1}});
     expect_frame("FETCH_ADD", at,
                  "17 00 40 00 00001007 00002007 00000003 00000001 0008 0403 00101000 "
@@ -138,7 +138,7 @@ static void test_frames(void)
     expect_frame("ACK of an error", at + 2,
                  "00 00 40 00 00001007 00002007 00000000 00000005 0000 0000 00000000 "
                  "0000000000000000 0000000000000000 0000");
-    /* Somebody waits, but not in a hurry. */
+    /* A thread waits, but not in a hurry. */
     at = operate((struct mb_operation){.op = MB_OP_SIGNAL,
                                        .flags = MB_LAZY,
                                        .remote = 0x401000,
@@ -161,7 +161,7 @@ static void test_frames(void)
     EXPECT(memcmp(sent[at].bytes + MBW_ETHERNET + MBW_HEADER, "\0\0\x05\x81\0\0\0\0", 8) == 0);
     EXPECT(memcmp(sent[at + 1].bytes + MBW_ETHERNET + MBW_HEADER, "\0\0\x05\x81\0\0\x05\x78", 8) ==
            0);
-    /* The upper half of an address is not what the tag says: it is defined anew, and then again. */
+    /* The upper half of an address is not what the tag says: it is defined again, and once more. */
     at = operate((struct mb_operation){.op = MB_OP_WRITE, .remote = 0x700101000, .length = 4});
     expect_frame("WRITE far away", at,
                  "11 42 40 00 00001007 00002007 0000000b 00000007 0004 040a 00101000 "

@@ -13,7 +13,7 @@ enum { SIZE = 4096, PENDING = SIZE / 16 + 1, STEPS = 20000, SEEDS = 20 };
 /* Both ends. What the writer has stored reaches the reader at once, words too. */
 struct rig {
     uint8_t ring[SIZE];
-    uint32_t tail, head; /* as told */
+    uint32_t tail, head; /* as announced */
     struct ring_writer writer;
     struct ring_reader reader;
     unsigned skips;
@@ -111,7 +111,8 @@ static void test_records_come_in_order_and_whole(void)
     }
 }
 
-/* A reader that has taken everything has told enough: two tries find room, wherever the ring is. */
+/* A reader that has taken everything has announced enough: two tries find room, wherever the ring
+ * is. */
 static void test_an_empty_ring_has_room_for_the_longest(void)
 {
     static struct rig rig;
@@ -131,11 +132,11 @@ static void test_an_empty_ring_has_room_for_the_longest(void)
     }
 }
 
-static void test_the_head_is_told_once_a_quarter(void)
+static void test_the_head_is_announced_once_a_quarter(void)
 {
     static struct rig rig;
     struct ring_message message;
-    unsigned told = 0;
+    unsigned times = 0;
 
     rig_open(&rig);
     for (unsigned i = 0; i < 16 * SIZE / 64; i++) { /* 64 bytes a record: no skips */
@@ -143,9 +144,9 @@ static void test_the_head_is_told_once_a_quarter(void)
 
         EXPECT(put(&rig, 56) && take(&rig, &message) == RING_MESSAGE);
         release(&rig, &message);
-        told += rig.head != before;
+        times += rig.head != before;
     }
-    EXPECT_OF(told == 16 * RING_QUARTERS && rig.skips == 0, "%u times", told);
+    EXPECT_OF(times == 16 * RING_QUARTERS && rig.skips == 0, "%u times", times);
 }
 
 /* Positions go over 2^32. */
@@ -155,7 +156,8 @@ static void test_positions_wrap(void)
     struct ring_message message;
 
     rig_open(&rig);
-    rig.writer.tail = rig.tail = rig.head = rig.reader.head = rig.reader.told = (uint32_t)-SIZE;
+    rig.writer.tail = rig.tail = rig.head = rig.reader.head = rig.reader.announced =
+        (uint32_t)-SIZE;
     for (unsigned i = 0; i < 1000; i++) {
         EXPECT(put(&rig, 40) || put(&rig, 40));
         EXPECT(take(&rig, &message) == RING_MESSAGE && is_whole(&rig, &message, 40));
@@ -221,7 +223,7 @@ int main(void)
     static const struct test tests[] = {
         {"records come in order and whole", test_records_come_in_order_and_whole},
         {"an empty ring has room for the longest", test_an_empty_ring_has_room_for_the_longest},
-        {"the head is told once a quarter", test_the_head_is_told_once_a_quarter},
+        {"the head is announced once a quarter", test_the_head_is_announced_once_a_quarter},
         {"positions wrap", test_positions_wrap},
         {"a record out of turn breaks the ring", test_a_record_out_of_turn_breaks_the_ring},
         {"nothing that is written is believed", test_nothing_that_is_written_is_believed},

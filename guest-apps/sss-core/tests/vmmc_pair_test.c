@@ -116,7 +116,7 @@ static void test_stores_appear_at_the_other_side(void)
     EXPECT(!vmmc_pair_ended(&pair) && !vmmc_pair_ended(&client.pair));
     end_client(&client);
     EXPECT(vmmc_pair_ended(&pair));
-    *back = 100; /* goes nowhere, and is no fault */
+    *back = 100; /* goes nowhere, and is not a fault */
     vmmc_pair_close(&pair);
     EXPECT(is_left_nothing());
 }
@@ -179,13 +179,13 @@ static void test_another_key_is_refused_at_once(void)
 
 static void test_without_a_server_it_ends_in_time(void)
 {
-    struct client nobody = {.setup = usual()}, mute = {.setup = usual()};
+    struct client unnamed = {.setup = usual()}, mute = {.setup = usual()};
     struct vmmc_pair_setup setup = usual();
     struct vmmc_pair pair;
 
-    nobody.setup.timeout_ns = SECOND / 50;
-    start_client(&nobody);
-    EXPECT(end_client(&nobody) == -(VMMC_REFUSED + VMMC_NO_NAME));
+    unnamed.setup.timeout_ns = SECOND / 50;
+    start_client(&unnamed);
+    EXPECT(end_client(&unnamed) == -(VMMC_REFUSED + VMMC_NO_NAME));
     mute.setup.timeout_ns = SECOND / 50;
     vmmc_pair_offer(&pair, &setup); /* and never accepts */
     start_client(&mute);

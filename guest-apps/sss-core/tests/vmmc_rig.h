@@ -21,8 +21,8 @@ int vmmc_rig_task(uint16_t node);
 int vmmc_rig_task_of(uint16_t node, uint16_t id);
 /* As when the calling thread's task ends: its exports and imports do. */
 void vmmc_rig_end(void);
-/* As when the calling thread's node crashes, and starts again: nobody is told, and stores to what
- * it has exported are refused. */
+/* As when the calling thread's node crashes, and starts again: no node is notified, and stores to
+ * what it has exported are refused. */
 void vmmc_rig_crash(void);
 /* The next so many deliberate updates find no place, as where other tasks have them all. */
 void vmmc_rig_busy(unsigned transfers);

@@ -161,8 +161,8 @@ static void test_calls_under_way(bool over_mbcf)
 }
 BOTH(test_calls_under_way)
 
-/* Of two rings full of replies that nobody takes, the server still serves others. */
-static void test_replies_that_nobody_takes(bool over_mbcf)
+/* Of two rings full of replies that are not taken, the server still serves others. */
+static void test_replies_that_are_not_taken(bool over_mbcf)
 {
     enum { CALLS = 6, SIZE = 40000 };
     static char sent[SIZE];
@@ -178,7 +178,7 @@ static void test_replies_that_nobody_takes(bool over_mbcf)
     rig_end_client(lazy);
     rig_end_client(other);
 }
-BOTH(test_replies_that_nobody_takes)
+BOTH(test_replies_that_are_not_taken)
 
 static void test_one_way_calls(bool over_mbcf)
 {
@@ -330,7 +330,7 @@ static void test_clients_whose_nodes_crash(void)
     rig_end_client(first);
 }
 
-static CLIENT *volatile calling; /* NULL: nobody */
+static CLIENT *volatile calling; /* NULL: none */
 
 /* In the server's task: each call that it serves brings the next one. */
 static void call_again(void)
@@ -361,7 +361,7 @@ static void test_a_server_that_is_never_idle(void)
     rig_end_client(busy);
 }
 
-/* What a client writes into its rings harms nobody else, and ends its line. */
+/* What a client writes into its rings harms no other, and ends its line. */
 static void test_a_broken_ring_ends_its_line(void)
 {
     const struct svcvrpc_counters *counters = svcvrpc_counters(transport);
@@ -413,8 +413,8 @@ int main(int argc, char **argv)
         {"many turns of the ring over MBCF", test_many_turns_of_the_ring_over_mbcf},
         {"calls under way over VMMC", test_calls_under_way_over_vmmc},
         {"calls under way over MBCF", test_calls_under_way_over_mbcf},
-        {"replies that nobody takes over VMMC", test_replies_that_nobody_takes_over_vmmc},
-        {"replies that nobody takes over MBCF", test_replies_that_nobody_takes_over_mbcf},
+        {"replies that are not taken over VMMC", test_replies_that_are_not_taken_over_vmmc},
+        {"replies that are not taken over MBCF", test_replies_that_are_not_taken_over_mbcf},
         {"one-way calls over VMMC", test_one_way_calls_over_vmmc},
         {"one-way calls over MBCF", test_one_way_calls_over_mbcf},
         {"what cannot be called over VMMC", test_what_cannot_be_called_over_vmmc},

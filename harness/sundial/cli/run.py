@@ -167,7 +167,7 @@ def _one(
     try:
         made = rooms.run(request, shown)
     except RunFailed as error:
-        # What there is of it, for whoever looks for the cause. It may be too little, and must not hide the failure.
+        # A report of what there is, to find the cause. An error here must not hide the failure.
         with contextlib.suppress(Exception):
             if report and error.folder is not None:
                 _evaluate(error.folder, report, shown)
@@ -225,4 +225,4 @@ def _print_result(result: dict[str, Any]) -> None:
         click.echo(f"report   {result['report']}")
     for capture in result["captures"]:
         click.echo(f"capture  {capture}")
-    say(f"look at it with: ./sundial open {name}")
+    say(f"open it with: ./sundial open {name}")

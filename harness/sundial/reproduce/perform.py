@@ -56,7 +56,7 @@ class Reproduced:
 
     @property
     def mismatched(self) -> list[Made]:
-        """Runs whose capture is not what the protocol says."""
+        """Runs whose capture does not match the protocol."""
         return [made for made in self.made if made.verdict not in ("pass", "failed")]
 
 

@@ -14,7 +14,7 @@ from sundial.model.network import Node
 from sundial.observe import RunDirectory
 
 UNPROVEN = (
-    "run.json: boots: sha256 and length of a file laid in whose content is not in the topology: the file may be gone",
+    "run.json: boots: sha256 and length of a copied file whose content is not in the topology: the file may be gone",
 )
 
 

@@ -33,8 +33,8 @@ BY_LAW = ("offered_frames", "adapter_full", "undelivered", "deferred", "collisio
 """What follows from the law of a segment's kind; where the law names none, none may have been counted."""
 
 UNPROVEN = (
-    "counters: adapter_full where a full ring stops its machine, undelivered, and offered_frames, but for their bounds",
-    "counters: deferred behind a frame that was given up, reordered where a delay may be none, but for their bounds",
+    "counters: adapter_full if a full ring stops its machine, undelivered, and offered_frames; only their bounds",
+    "counters: deferred behind a frame that was given up, reordered if a delay may be zero; only their bounds",
 )
 
 

@@ -40,7 +40,7 @@ UNPROVEN = (
     "nodes/*/domain.xml: paths on the host; the machine itself is the planned one",
 )
 UNPROVEN_REAL_CLOCK = (
-    "run.json: hosts.*.qemu, .libvirt and .frames, what another computer says of itself and what was carried there",
+    "run.json: hosts.*.qemu, .libvirt and .frames, which other hosts report of themselves and of their frames",
 )
 _DOMAIN_MOST = 1 << 20
 _ARGUMENT = f"{{{QEMU_NAMESPACE}}}commandline/{{{QEMU_NAMESPACE}}}arg"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verdict does not rest on, by name: the constants `UNPROVEN` of the modules that check.
+"""Properties that were not verified, by name: the constants `UNPROVEN` of the modules that check.
 
 A module of this room, or one named `verify*` of a kind of segment or workload, has one line for each thing that it does
 not check; a kind may say it as `KIND.unproven` as well. `UNPROVEN_REAL_CLOCK` has what is checked under the virtual

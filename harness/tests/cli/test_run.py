@@ -26,7 +26,7 @@ def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
         f"capture  {captures}/quickstart-1/wire/lan.pcapng",
     ]
     assert result.stderr.splitlines()[0] == "booting"
-    assert result.stderr.splitlines()[-1] == "look at it with: ./sundial open quickstart-1"
+    assert result.stderr.splitlines()[-1] == "open it with: ./sundial open quickstart-1"
     (request,) = fake.requests
     assert (request.experiment.seed, request.cold, request.connect, request.out) == (7, True, "qemu:///session", None)
 
@@ -35,7 +35,7 @@ def test_a_run_outside_captures_is_called_by_its_path(call: Call, fake: Any, tmp
     result = call("run", "quickstart", "--no-report", "--out", str(tmp_path / "a run"))
     assert result.exit_code == 0
     assert f"./sundial verify --unproven '{tmp_path}/a run'" in result.stdout
-    assert result.stderr.splitlines()[-1] == f"look at it with: ./sundial open '{tmp_path}/a run'"
+    assert result.stderr.splitlines()[-1] == f"open it with: ./sundial open '{tmp_path}/a run'"
 
 
 def test_a_run_without_a_report(call: Call, fake: Any, captures: Path) -> None:

@@ -128,7 +128,7 @@ def test_what_is_hashed_is_what_is_booted_whatever_becomes_of_the_file(
 @pytest.mark.parametrize(
     ("becomes", "words"),
     [
-        (None, r"machines\.client\.kernel: there is no .*/bzImage; allowed: an ELF file"),
+        (None, r"machines\.client\.kernel: .*/bzImage does not exist; allowed: an ELF file"),
         (b"", r"machines\.client\.kernel: .*/bzImage is neither an ELF file nor a bzImage"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
         (["[" * 500_000], 1, "before any batch"),
         ([*LINES[:3], "[" * 500_000], 4, "is not JSON"),
         (['{"type":' * 50_000], 1, "is not JSON"),
-        (['{"type":' + "[" * 900 + "]" * 900 + "}"], 1, "in one another"),
+        (['{"type":' + "[" * 900 + "]" * 900 + "}"], 1, "nested too deeply"),
         (['{"type":"\\udead' + "x" * (1 << 20)], 1, "a line of more than 1048576 bytes"),
         ([*LINES[:3], f"[0,{10**30},2,1,0,1,null]"], 3, "not a batch"),
         ([*LINES[:3], f"[0,{'9' * 5000},2,1,0,1,null]"], 4, "is not JSON"),
@@ -161,7 +161,7 @@ def test_a_file_without_batches_has_no_calls(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no such file"):
+    with pytest.raises(BadInput, match="does not exist"):
         read_samples(tmp_path / "none.jsonl", scenario="", client=CLIENT, names={})
 
 

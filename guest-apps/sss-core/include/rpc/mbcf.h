@@ -128,7 +128,7 @@ const struct svcmb_counters *svcmb_counters(const SVCXPRT *transport);
 enum { SVCMB_DUMMY_WORDS = 32 };
 /*
  * Serves the clients that the dispatcher assigns with the programs that are registered with
- * `begin`, until it is told to end; `csm` is of its options. `begin` is called once, with the
+ * `begin`, until a request to end; `csm` is of its options. `begin` is called once, with the
  * transport to register with and words that the dispatcher sees, too (zero at first). -> exit
  * status.
  */

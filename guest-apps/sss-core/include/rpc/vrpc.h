@@ -14,8 +14,8 @@
 #include <rpc/mbcf.h>
 #include <rpc/rpc.h>
 
-/* Of the portmapper: IPPROTO_VRPC in svc_register tells it, and what it then says is no port but
- * the node. */
+/* Of the portmapper: IPPROTO_VRPC in svc_register tells it, and its answer is then not a port
+ * but the node. */
 #define IPPROTO_VRPC 0x564d
 
 enum vrpc_wait {

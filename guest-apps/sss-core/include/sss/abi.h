@@ -10,7 +10,7 @@
 
 /* ---- limits; what exceeds one is refused with a message, never truncated ---- */
 enum {
-    SSS_NODES = 64,       /* node ids 1..64; 0 names nobody */
+    SSS_NODES = 64,       /* node ids 1..64; 0 names none */
     SSS_TASKS = 64,       /* living tasks of a node */
     SSS_THREADS = 128,    /* of a node */
     SSS_NAME = 32,        /* bytes of a task's name with its NUL */
@@ -65,7 +65,7 @@ enum sss_call {
     SSS_DONE,        /* (status): the node has done its steps (init only) */
     SSS_JOB,         /* (buffer, size) -> length of the node's job (init only) */
     SSS_RESTART, /* (next): forget every task, channel and socket as a crash would, then start init
-                    anew with options {"next":N}, the step to go on with (init only) */
+                    again with options {"next":N}, the step to go on with (init only) */
     /* memory */
     /* (address or 0, bytes, SSS_READ|SSS_WRITE|SSS_EXECUTE) -> address; never write and execute */
     SSS_MEMORY_MAP = 20,

@@ -61,7 +61,7 @@ struct vmmc_export_setup {
 };
 /* -> id. VMMC_SINGLE is what lets names be equal: an import takes the first that is free. */
 int vmmc_export(const struct vmmc_export_setup *setup);
-/* Packets that arrive later are refused; importers are told. */
+/* Packets that arrive later are refused; importers are notified. */
 int vmmc_unexport(int id);
 
 /* System calls take no address of a bound page, nor of `du` (EFAULT); only vmmc_unbind and

@@ -59,7 +59,7 @@ struct vmmc_pair {
 /* Server: the pair can be connected to from now on. */
 int vmmc_pair_offer(struct vmmc_pair *pair, const struct vmmc_pair_setup *setup);
 /*
- * Server: 0 while nobody has connected (that costs a load), 1 when somebody has. Below 0 who came
+ * Server: 0 while no client has connected (that costs a load), 1 when one has. Below 0 the client
  * was refused, or has left, or says nothing: the pair is closed, and another one is to be offered.
  */
 int vmmc_pair_hear(struct vmmc_pair *pair);
@@ -70,7 +70,7 @@ static inline int vmmc_pair_accept(struct vmmc_pair *pair)
 /* Client: waits for the server's welcome. -(VMMC_REFUSED + VMMC_MISMATCH): the hashes differ. */
 int vmmc_pair_connect(struct vmmc_pair *pair, uint16_t node, const struct vmmc_pair_setup *setup);
 /* Server: stores a word that changes nothing. Of a client whose node has crashed the pair has ended
- * when that is refused; such a client tells nobody. */
+ * when that is refused; such a client notifies no node. */
 static inline void vmmc_pair_probe(const struct vmmc_pair *pair)
 {
     volatile uint64_t *welcome = (volatile uint64_t *)pair->out;
@@ -89,7 +89,7 @@ static inline bool vmmc_pair_ended(const struct vmmc_pair *pair)
     return pair->gone != 0 || pair->imported > 1;
 }
 /*
- * vmmc_send, for the only thread that sends so to the peer, of what lies within the source and the
+ * vmmc_send, for the only thread that sends so to the peer, of what is within the source and the
  * peer's buffer. Other tasks may have all VMMC_TRANSFERS of the node: then it is started again
  * until it has a place, or the pair has ended.
  */

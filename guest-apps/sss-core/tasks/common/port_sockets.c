@@ -8,7 +8,7 @@
 #include "port.h"
 #include "sss/system.h"
 
-/* One question to the portmapper; 0 with the reason in `status` where the answer is no port. */
+/* One question to the portmapper; 0 with the reason in `status` if the answer is not a port. */
 static unsigned short ask_port(const struct settings *settings, enum clnt_stat *status,
                                unsigned *sent)
 {

@@ -52,7 +52,7 @@ int main(void)
                 long result;
 
                 if (call == SSS_WAIT && bad[k] == 0)
-                    continue; /* to wait for nothing, but long, is no error */
+                    continue; /* to wait for nothing, but long, is not an error */
                 if ((call == SSS_LOG || call == SSS_RECORD) && bad[i] == SSS_TEXT)
                     continue; /* may be printed */
                 result = sss_call(call, bad[i], bad[k], bad[(i + k) % BAD], bad[(i * 7 + k) % BAD],

@@ -72,7 +72,7 @@ static uintptr_t run(void *(*start)(void *))
         printf("one signal woke %u, the first of them %u\n", woken, order[0]);
         pthread_mutex_lock(&mutex);
         pthread_cond_broadcast(&work);
-        pthread_cond_signal(&work); /* nobody is left */
+        pthread_cond_signal(&work); /* no thread is left */
         pthread_mutex_unlock(&mutex);
     }
     for (unsigned i = 0; i < THREADS; i++) {

@@ -138,7 +138,7 @@ static void hostile(void)
     shrimp_unbind(&binding);
 }
 
-/* As many clients as a service has places for; then this node restarts, and they tell nobody. */
+/* As many clients as a service has places for; then this node restarts, and they notify no node. */
 static void crash(bool notify)
 {
     static struct shrimp_binding bindings[SHRIMP_PEERS];

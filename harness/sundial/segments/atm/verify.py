@@ -42,10 +42,10 @@ from sundial.verify.wire import Passages, Wire
 
 UNPROVEN = (
     "atm: when a machine handed a frame to its adapter, and how long it waited for its line",
-    "atm: where the stamps of PDUs leave a part of a ns open, which of two cells that join a queue in it is first",
-    "atm: of a PDU that a line struck on its way to the switch, which of its cells came; queues behind it have bounds",
-    "atm: cell delay variation within its bounds, and what a queue discards then, but for the room it may have had",
-    "atm: which cells a line loses or damages, but for their share; and the header bits that HEC set right",
+    "atm: the order of two cells that join a queue within the fraction of a ns that the stamps of PDUs leave open",
+    "atm: which cells of a PDU arrived that a line damaged on its way to the switch; queues behind it have bounds",
+    "atm: cell delay variation within its bounds; of what a queue then discards only that it may have had no room",
+    "atm: which cells a line loses or damages, only their share; and the header bits that HEC corrected",
     "atm: the cells themselves where they are not captured, or after `cells_most` of them",
     "atm: the order of slots of SONET, and its overhead, which are not modelled: an idle line begins at once",
 )

@@ -26,7 +26,7 @@ from sundial.verify.segment import HELD_BACK
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
 UNPROVEN = (
-    "lane: which frames of a device waited for a channel, but that each left when something had come for it",
+    "lane: which frames of a device waited for a channel; only that each left after an event that allows it",
     "lane: what a proxy answers whose device has seen more addresses than its table holds",
 )
 

@@ -28,7 +28,7 @@ from sundial.verify.wire import MOST, Numbers, Wire
 
 UNPROVEN = (
     "lane: which frames of a machine waited in its client for a channel, and since when",
-    "lane: when a client let its second and later frames to an unknown station go, but for C10 and C11",
+    "lane: when a client sent its second and later frames to an unknown station; only the limits C10 and C11",
     "lane: the order of LEC IDs where requests to join reached the LES in one ns, or some were lost or varied by CDV",
     "lane: with `interleave: cells` or shaping, how late a control frame leaves its adapter",
 )

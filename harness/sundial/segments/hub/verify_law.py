@@ -28,7 +28,7 @@ from sundial.verify.wire import Mask, Numbers, problem
 
 UNPROVEN = (
     "hub: when a machine handed a frame to its adapter; so a frame may begin late on an idle wire",
-    "hub: that each number of slots is drawn as often as the others",
+    "hub: that all numbers of slots are drawn equally often",
     "hub: the start, to within the time a carrier takes, of a third station that takes part in a collision",
 )
 

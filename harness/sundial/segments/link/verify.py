@@ -27,7 +27,7 @@ from sundial.verify.wire import Arrivals, Mask, Numbers, Passages, Wire, check_a
 
 UNPROVEN = (
     "link: the delay of a frame within the bounds of its jitter, and its distribution and correlation",
-    "link: which frames are lost, doubled, corrupted and reordered, but for their share",
+    "link: which frames are lost, duplicated, corrupted and reordered; only their share",
     "link: when a machine handed a frame to its adapter",
 )
 

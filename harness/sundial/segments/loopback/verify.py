@@ -20,7 +20,7 @@ from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Wire, problem
 
 UNPROVEN = (
-    "loopback: checksums of UDP and TCP, which nothing finishes there, but that each is its pseudo header's sum",
+    "loopback: checksums of UDP and TCP, which remain unfinished there; only that each is the sum of its pseudo header",
     "loopback: how long a frame waits for its machine's CPU",
     "loopback: where zero of its capture's stamps is, within the reading of two clocks that the guest makes at once",
 )

@@ -34,9 +34,9 @@ LEARNED_NS = 100_000_000
 
 UNPROVEN = (
     "netem: the delay of a frame between its least, and its most and what the bridge's CPU may take",
-    "netem: which frames are lost, doubled, corrupted and reordered, but that each is configured",
+    "netem: which frames are lost, duplicated, corrupted and reordered; only that each effect is configured",
     "netem: how late a frame leaves a bridge for a hub, or under the real clock",
-    "netem: what a bridge does whose arguments verify does not know (slots, loss by states, custom tables)",
+    "netem: bridges with arguments that verification does not support (slots, loss by states, custom tables)",
 )
 
 

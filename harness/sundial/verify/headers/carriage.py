@@ -33,8 +33,8 @@ from sundial.verify.headers.ports import collided, lost_at, lost_from, way_to
 from sundial.verify.segment import Hearing
 
 UNPROVEN = (
-    "that a guest which joins segments passes on every frame: tc-netem there reports no losses",
-    "that a frame which collided is tried again, if the run ends before it is sent",
+    "that a guest which joins segments forwards every frame: tc-netem there does not report losses",
+    "that a frame is retried after a collision, if the run ends before it is sent",
 )
 
 _KEY = ["capture", "port", "octets_hash"]

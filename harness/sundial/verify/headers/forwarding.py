@@ -17,7 +17,7 @@ from sundial.verify.headers.ethernet import mac_text
 from sundial.verify.headers.ports import SENT, apart
 
 UNPROVEN = (
-    "that a router passes on every packet, and when",
+    "that a router forwards every packet, and when",
     "the octets of packets that a router has cut into fragments",
 )
 

@@ -13,7 +13,7 @@ from sundial.verify.findings import FINDING
 from sundial.verify.frames import INBOUND
 from sundial.verify.headers.ip import ICMP, MORE_FRAGMENTS
 
-UNPROVEN = ("ICMP messages that were fragmented, but for their checksum",)
+UNPROVEN = ("ICMP messages that were fragmented, except their checksum",)
 
 ECHO_REPLY, UNREACHABLE, ECHO, TIME_EXCEEDED = 0, 3, 8, 11
 PORT, REASSEMBLY = 3, 1

@@ -13,7 +13,7 @@ from sundial.verify.findings import findings
 UNPROVEN = (
     "the identification of the first packet of a socket on Linux, which is random",
     "the steps of identifications on SSS-CORE, where packets that a node sends to itself are numbered too",
-    "by how much Linux moves the identification of datagrams of sockets without a peer on, but for an upper bound",
+    "the steps of Linux's identification of datagrams from sockets without a peer; only an upper bound",
     "checksums that a guest leaves to its adapter (`offloads: true`)",
 )
 

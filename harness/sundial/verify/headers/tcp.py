@@ -24,9 +24,9 @@ from sundial.verify.headers.tcp_options import BLOCKS, tcp_options
 
 UNPROVEN = (
     "initial sequence numbers, window scales and the sizes of windows, which a TCP may choose",
-    "how long TCP holds an acknowledgement back, and when it sends a segment again",
+    "how long TCP delays an acknowledgement, and when it retransmits a segment",
     "the push flag",
-    "what TCP's timestamps count, but that they do not go back and that echoes are of values received",
+    "the unit of TCP's timestamps; only that they do not go back and that echoes are received values",
     "a reset of a connection whose owner has closed it with data unread (RFC 2525 section 2.17)",
 )
 

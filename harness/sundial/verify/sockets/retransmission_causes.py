@@ -30,7 +30,7 @@ from sundial.verify.sockets.other_replies import after_other_replies
 from sundial.verify.sockets.udp import datagrams
 
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
-    "that a server which was asked again was not slow: its machine waits for the host, too",
+    "that a server was not slow before a retransmission: its machine also waits for the host",
 )
 
 

@@ -40,7 +40,7 @@ CROSSING_NS = 5_000_000
 """How long a frame may have waited in its adapter while what made it needless arrived."""
 
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
-    "MBCF: why a frame was sent again, and that acknowledgements leave in time: a machine waits for the host, too",
+    "MBCF: why a frame was retransmitted, and that acknowledgements leave in time: a machine also waits for the host",
 )
 
 REACH = 256

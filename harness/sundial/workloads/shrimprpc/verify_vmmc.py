@@ -55,7 +55,7 @@ being woken by a notification (280)."""
 _SHOWN = 8
 """Bytes of a difference that a finding shows."""
 
-UNPROVEN: tuple[str, ...] = ("shrimprpc: how many turns client and server polled",)
+UNPROVEN: tuple[str, ...] = ("shrimprpc: how often client and server polled",)
 
 
 @dataclass

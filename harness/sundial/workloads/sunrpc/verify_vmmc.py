@@ -46,7 +46,7 @@ STORE = 4
 """Bytes of the shortest store of XDR."""
 
 UNPROVEN: tuple[str, ...] = (
-    "vrpc, vrpc-mbcf: how many turns a client that polls has made",
+    "vrpc, vrpc-mbcf: how often a polling client looked",
     verify_ring_counts.UNPROVEN,
 )
 

@@ -48,7 +48,7 @@ _INSTRUCTIONS, _OF_A_STORE = 500, 10
 """A client's, from reading its clock until a transfer is under way, and from an answer's arrival until it reads its
 clock again: of whatever else (measured: 33, and 23), and of each word that it makes or stores (6)."""
 
-UNPROVEN: tuple[str, ...] = ("vmmc: how many turns the loops made that waited for memory to change",)
+UNPROVEN: tuple[str, ...] = ("vmmc: how often loops looked that waited for memory to change",)
 
 
 @dataclass

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What belongs to another task, or to nobody. */
+/* What belongs to another task, or to none. */
 #include <string.h>
 
 #include "cases.h"
 
-/* ---- isolation: what belongs to another task, or to nobody ---- */
+/* ---- isolation: what belongs to another task, or to none ---- */
 static void isolation_server(void)
 {
     export("isolated", memory(2), 2, 0);

@@ -99,7 +99,7 @@ static void deliberate_client(void)
     vmmc_send(du, (unsigned)slot, BYTES - 7, 0, 8, false);
     vmmc_send(du, (unsigned)slot + 1, 0, 0, 8, false);
     tell("errors", (long)vmmc_errors(du));
-    /* Its sources are memory of this task still, and its end is told, when the last has been read.
+    /* Its sources are memory of this task still, and its end is sent, when the last has been read.
      */
     vmmc_send(du, (unsigned)slot, 0, 0, BYTES, false);
     tell("unimport", vmmc_unimport(handle));
