@@ -202,7 +202,7 @@ class _Build:
     def _loader(self) -> list[str]:
         """Starts a program of the packages with their libraries, whatever the host has."""
         found = [folder for package in self._packages.iterdir() for folder in _library_folders(package)]
-        linker = self._packages / "libc6/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+        linker = programs.PackageTree(self._packages).library("ld-linux-x86-64.so.2").path
         return [str(linker), "--library-path", ":".join(sorted(map(str, found)))]
 
     def _add_libraries(self, present: set[str]) -> set[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from sundial.cli import rooms
+from sundial.cli.checks import DISSECTORS, NO_LUA_FOR_ROOT, Host, loads_lua
 from sundial.cli.runs import captures as captures_of
 from sundial.cli.runs import find_run
 from sundial.cli.talk import Verb, say
@@ -24,7 +25,6 @@ from sundial.report.registry import CLIENTS
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
-DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "grpc.lua", "vmmc.lua"))
 Columns = tuple[tuple[str, str], ...]
 COLUMNS: Columns = (
     ("No.", "%m"),
@@ -73,6 +73,8 @@ def open_(run: str, segment: str | None, shown: str | None, only_print: bool) ->
     program = "tshark" if lacking else "wireshark"
     command = viewer_command(program, capture, shown) if kept is None else live_command(program, capture, shown, kept)
     line = shlex.join(command) if kept is None else command[-1]
+    if (host := Host()).is_root() and not loads_lua(host):
+        say(f"this Wireshark loads no dissectors in Lua for root: {NO_LUA_FOR_ROOT}")
     if only_print:
         click.echo(line)
     elif lacking:
