@@ -194,7 +194,9 @@ def check_qemu(host: Host) -> Check:
 
 def check_plugins(host: Host) -> Check:
     """Whether this QEMU takes a plugin at all: one that does not exist is refused by its name, not as an option."""
-    status, text = host.run([EMULATOR, "-M", "none", "-display", "none", "-nodefaults", "-plugin", "file=/nonexistent.so"])
+    status, text = host.run(
+        [EMULATOR, "-M", "none", "-display", "none", "-nodefaults", "-plugin", "file=/nonexistent.so"]
+    )
     if status == TIMED_OUT:
         return _unanswered("qemu plugins")
     if "Could not load plugin" in text:
@@ -236,7 +238,7 @@ def check_tshark(host: Host) -> Check:
 
 
 def loads_lua(host: Host) -> bool:
-    """False if tshark answers and has not loaded a dissector in Lua: since 4.4 it does not for root, and says nothing."""
+    """False if tshark answers and has loaded no dissector in Lua: since 4.4 it does not for root, and says nothing."""
     status, text = host.run(["tshark", "-X", f"lua_script:{DISSECTORS[0]}", "-G", "protocols"])
     return status != 0 or DISSECTORS[0].stem in text.split()
 

@@ -20,8 +20,9 @@ _TCP = _ETHERNET + bytes.fromhex(
 """A segment that opens a connection, with its most and its time stamp: RFC 9293 and 7323."""
 _KNOWN: tuple[dict[str, Any], ...] = (
     {
-        "ethertype": "0x0800", "source": "10.0.0.1", "target": "10.0.0.2", "protocol": 17, "ip_id": 0x1234, "more": True,
-        "ip_length": 44, "source_port": 0xC001, "target_port": 8000, "udp_length": 24, "udp_head": _PAYLOAD.hex(),
+        "ethertype": "0x0800", "source": "10.0.0.1", "target": "10.0.0.2", "protocol": 17, "ip_id": 0x1234,
+        "more": True, "ip_length": 44, "source_port": 0xC001, "target_port": 8000, "udp_length": 24,
+        "udp_head": _PAYLOAD.hex(),
     },
     {
         "protocol": 6, "ip_id": 7, "more": False, "source_port": 0xC002, "target_port": 2049, "tcp_seq": 100,
@@ -37,8 +38,5 @@ def misread(folder: Path) -> list[str]:
     path.write_bytes(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1) + b"".join(records))
     rows = read_frames([(path, path.name)], 0).rows(named=True)
     return [
-        name
-        for row, known in zip(rows, _KNOWN, strict=True)
-        for name, value in known.items()
-        if row[name] != value
+        name for row, known in zip(rows, _KNOWN, strict=True) for name, value in known.items() if row[name] != value
     ]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from sundial.cli import rooms
+from sundial.cli import checks, open_, rooms
 from sundial.cli.open_ import viewer_command
 from sundial.errors import BadInput
 from sundial.model.catalog import ROOT
@@ -24,6 +24,12 @@ from sundial.plan.request import Kept, KeptMachine, UpRequest
 
 Call = Callable[..., Result]
 MakeRun = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _no_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of root `open` says more, depending on the version of Wireshark."""
+    monkeypatch.setattr(checks.Host, "is_root", lambda host: False)
 
 
 def test_help_lists_every_verb_in_order(call: Call) -> None:
@@ -254,6 +260,19 @@ def test_without_a_wireshark_one_line_names_tsharks(
     assert what == f"sundial: {lacking}"
     assert hint.startswith("hint: list it with: tshark -X lua_script:")
     assert f"/harness/wireshark/vmmc.lua -r {folder}/wire/lan.pcapng -o 'gui.column.format:" in hint
+
+
+@pytest.mark.parametrize(("root", "loads", "said"), [(True, False, 1), (True, True, 0), (False, False, 0)])
+def test_root_reads_which_dissectors_are_missing(
+    call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, root: bool, loads: bool, said: int
+) -> None:
+    make_run("quickstart-1")
+    monkeypatch.setattr(checks.Host, "is_root", lambda host: root)
+    monkeypatch.setattr(open_, "loads_lua", lambda host: loads)
+    lines = call("open", "latest", "--print").stderr.splitlines()
+    assert [line for line in lines if "no dissectors in Lua for root: run ./sundial open as another user" in line] == (
+        lines[:said]
+    )
 
 
 def test_tshark_takes_our_columns() -> None:

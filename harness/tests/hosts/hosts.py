@@ -109,7 +109,7 @@ def roots() -> Iterator[Path]:
         return
     # mmdebstrap needs a folder that other users may enter.
     with tempfile.TemporaryDirectory(prefix="sundial-hosts-", dir="/var/tmp") as folder:
-        os.chmod(folder, 0o755)
+        Path(folder).chmod(0o755)
         yield Path(folder)
 
 

@@ -114,8 +114,9 @@ def test_rust_that_is_missing_is_installed_from_the_distribution(
     host.put("id", "echo 0")
     host.put("dpkg-query", "exit 1")
     versions = "".join(f"{name}) echo 'Version: {version}' ;; " for name, version in offered.items())
-    host.put("apt-cache", f'for name; do :; done\ncase $name in {versions} esac')
-    host.put("apt-get", f"echo \"$*\" >>{host.folder}/asked\ncase \"$*\" in *{taken}*) cp {host.folder}/new {host.folder}/bin/cargo ;; esac")
+    host.put("apt-cache", f"for name; do :; done\ncase $name in {versions} esac")
+    installs = f'case "$*" in *{taken}*) cp {host.folder}/new {host.folder}/bin/cargo ;; esac'
+    host.put("apt-get", f'echo "$*" >>{host.folder}/asked\n{installs}')
     (host.folder / "bin" / "cp").symlink_to(str(shutil.which("cp")))
     (host.folder / "bin" / "env").symlink_to(str(shutil.which("env")))
     (host.folder / "new").write_text("#!/bin/sh\necho cargo 1.96.0\n")

@@ -47,4 +47,3 @@ def test_tshark_that_does_not_take_the_options_is_named(tmp_path: Path, monkeypa
     put_tshark(tmp_path, monkeypatch, "#!/bin/sh\necho 'tshark: unknown option' >&2\nexit 1\n")
     with pytest.raises(BadInput, match="unknown option"):
         misread(tmp_path)
-

@@ -108,7 +108,13 @@ class WarmTshark:
             added = {"WARM_TSHARK_SOCKET": str(theirs.fileno())}
             preloaded = ("env", f"LD_PRELOAD={build(self._folder)}")
             process = subprocess.Popen(
-                [*self._prefix, *preloaded, program, *self._begun_with, *["-n"] * (MOST_ARGUMENTS - len(self._begun_with))],
+                [
+                    *self._prefix,
+                    *preloaded,
+                    program,
+                    *self._begun_with,
+                    *["-n"] * (MOST_ARGUMENTS - len(self._begun_with)),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

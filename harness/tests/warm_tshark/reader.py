@@ -20,8 +20,8 @@ atexit.register(_at_exit.close)
 
 @cache
 def unprivileged() -> tuple[str, ...]:
-    """What makes a command of root's that of another user, with root's files: since 4.4 tshark loads no dissector in Lua
-    for root, and says nothing. Nothing for other users, and where a host does not allow it."""
+    """Words in front of a command by which root is another user, with root's files: since 4.4 tshark loads no dissector
+    in Lua for root, and says nothing. None for other users, and where a host does not allow it."""
     words = ("unshare", "--user")
     allowed = os.geteuid() == 0 and subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
     return words if allowed else ()
@@ -46,7 +46,8 @@ class Reader:
     def by_itself(self, capture: Path, *options: str) -> str:
         """By a tshark that is started for this capture alone."""
         with capture.open("rb") as file:
-            done = subprocess.run([*unprivileged(), *self._command, *options], stdin=file, capture_output=True, check=False)
+            command = [*unprivileged(), *self._command, *options]
+            done = subprocess.run(command, stdin=file, capture_output=True, check=False)
         return _checked(done.stdout, done.stderr, done.returncode)
 
     def close(self) -> None:

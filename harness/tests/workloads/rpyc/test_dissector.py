@@ -33,7 +33,8 @@ def shown(folder: Path, order: Order, cut: int, *fields: str) -> list[list[str]]
         sizes = [cut] * (len(data) // cut) + ([len(data) % cut] if len(data) % cut else [])
         stream.write(SERVER if reply else CLIENT, data, sizes)
     stream.close()
-    command = [*unprivileged(), "tshark", "-X", f"lua_script:{DISSECTOR}", "-n", "-2", "-r", str(bed.write() / "wire/lan.pcapng"),
+    capture = bed.write() / "wire/lan.pcapng"
+    command = [*unprivileged(), "tshark", "-X", f"lua_script:{DISSECTOR}", "-n", "-2", "-r", str(capture),
                "-Y", "rpyc", "-T", "fields", "-E", "occurrence=a", "-E", "aggregator=|"]  # fmt: skip
     for name in fields:
         command += ["-e", name]
