@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from linux import distribution, root
-from recipe import image, kernel, lz4, modules, packages, unpacking
+from recipe import image, kernel, lz4, modules, packages, python, unpacking
 from recipe.errors import HostLacks, RecipeError
 from recipe.programs import PackageTree, beneath
 
@@ -149,6 +149,20 @@ def test_full_disk_is_the_reason_that_is_given_and_leaves_nothing(
     with pytest.raises(HostLacks, match=r"^package linux: apt-cache: Write error - .*No space left on device\)$"):
         packages.look_up(["linux"])
     assert list((tmp_path / "out/cache").iterdir()) == []
+
+
+def test_image_with_python_names_the_release_that_it_is_made_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin/apt-cache"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'E: No packages found' >&2\nexit 100\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    monkeypatch.setattr(packages, "IMAGES", tmp_path)
+    empty = image.Contents(b"", b"", "6.12", "", [])
+    with pytest.raises(HostLacks, match=r"^package python3.11-minimal: .*; images with Python are made from Debian 12's"):
+        python.over(empty, image.Workspace(tmp_path, tmp_path), "linux-python")
 
 
 @pytest.mark.parametrize(("number", "status"), [(28, 3), (122, 3), (13, 4)])
