@@ -103,6 +103,8 @@ class ImageKind(Strict):
     """Its kernel reads its command line."""
     kallsyms: _Capability = False
     """Its kernel says in /proc/kallsyms where its functions are, modules' too."""
+    fills_queues: _Capability = False
+    """Its kernel keeps a page of memory for each place in the queue of a serial port, as Linux does."""
     fixed_kernel: _Capability = False
     """Its kernel's functions are where its build's symbols.json says."""
 

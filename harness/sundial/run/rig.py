@@ -311,7 +311,8 @@ class Rig:
         )
 
     def _boot(self, node: Node) -> Boot:
-        return self._boots[node.name].started_by(self._session.emulator())
+        qemu = self._session.hypervisor.versions()["qemu"]
+        return self._boots[node.name].started_by(self._session.emulator(), qemu)
 
     def _last_words(self, machine: str) -> str:
         """The last thing its QEMU said, where libvirt runs in this process and keeps it."""
