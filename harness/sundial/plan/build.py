@@ -22,7 +22,6 @@ from sundial.plan.trace import Function, traced_functions
 from sundial.seams.job import Job
 from sundial.units import icount_shift
 
-
 SHALLOW_QUEUES = (7, 2)
 """The last QEMU that was seen with 128 places in the queue of a virtio serial port; 10.0 has 1,024."""
 QUEUES_BYTES = 16 << 20
