@@ -8,12 +8,13 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from sundial.cli import rooms
-from sundial.cli.checks import DISSECTORS, NO_LUA_FOR_ROOT, Host, loads_lua
+from sundial.cli.checks import DISSECTORS, Host, started_by
 from sundial.cli.runs import captures as captures_of
 from sundial.cli.runs import find_run
 from sundial.cli.talk import Verb, say
@@ -71,10 +72,9 @@ def open_(run: str, segment: str | None, shown: str | None, only_print: bool) ->
     capture = find_capture(folder, segment)
     lacking = _lacking()
     program = "tshark" if lacking else "wireshark"
-    command = viewer_command(program, capture, shown) if kept is None else live_command(program, capture, shown, kept)
+    view = [*started_by(Host()), program]
+    command = viewer_command(view, capture, shown) if kept is None else live_command(view, capture, shown, kept)
     line = shlex.join(command) if kept is None else command[-1]
-    if (host := Host()).is_root() and not loads_lua(host):
-        say(f"this Wireshark loads no dissectors in Lua for root: {NO_LUA_FOR_ROOT}")
     if only_print:
         click.echo(line)
     elif lacking:
@@ -99,17 +99,17 @@ def find_capture(folder: Path, segment: str | None) -> Path:
     return captures[segment]
 
 
-def viewer_command(program: str, capture: Path, shown: str | None) -> list[str]:
+def viewer_command(program: Sequence[str], capture: Path, shown: str | None) -> list[str]:
     """The command line that shows `capture` with our columns, preferences and dissector; wireshark and tshark take the
     same."""
-    return [program, *_look(["-r", str(capture)], capture, shown)]
+    return [*program, *_look(["-r", str(capture)], capture, shown)]
 
 
-def live_command(program: str, capture: Path, shown: str | None, kept: Kept) -> list[str]:
+def live_command(program: Sequence[str], capture: Path, shown: str | None, kept: Kept) -> list[str]:
     """The same for a capture that grows: all of it from the first frame on, until its topology is down."""
     follow = ["tail", f"--pid={kept.pid}", "-c", "+1", "-f", str(capture)]
-    at_once = "-k" if program == "wireshark" else "-l"
-    view = [program, *_look([at_once, "-i", "-"], capture, shown)]
+    at_once = "-k" if program[-1] == "wireshark" else "-l"
+    view = [*program, *_look([at_once, "-i", "-"], capture, shown)]
     return ["sh", "-c", f"{shlex.join(follow)} | {shlex.join(view)}"]
 
 

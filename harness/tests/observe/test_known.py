@@ -33,7 +33,7 @@ def test_tshark_of_this_host_shows_known_frames_as_they_are(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("before", "after", "names"),
-    [(b"53444c31", b"SDL1", ["udp_head"]), (b"1460", b"MSS 1460", ["tcp_mss"]), (b"0x1234", b"4660", [])],
+    [(b"\t8000\t", b"\t8.000\t", ["target_port"]), (b"1460", b"MSS 1460", ["tcp_mss"]), (b"0x1234", b"4660", [])],
 )
 def test_fields_in_another_form_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes, after: bytes, names: list[str]

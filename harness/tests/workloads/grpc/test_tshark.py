@@ -24,7 +24,7 @@ LINKS = ("frame.number", "frame.time_relative", "grpc_call.stream", "grpc_call.m
 
 def _read(capture: Path, shown: str = "http2", fields: tuple[str, ...] = FIELDS, *more: str) -> list[list[list[str]]]:
     """Of each packet that has any frame, its fields."""
-    command = [*unprivileged(), *viewer_command("tshark", capture, shown), *more, "-T", "fields"]
+    command = [*viewer_command([*unprivileged(), "tshark"], capture, shown), *more, "-T", "fields"]
     for field in fields:
         command += ["-e", field]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
