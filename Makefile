@@ -202,6 +202,11 @@ test-changed: setup-tests ## Pass the tests that a change asks for (SINCE=REVISI
 digests: setup-tests ## Record what scenarios write, after a deliberate change (SCENARIOS="quickstart ..."; then review the diff)
 	@cd harness && ../$(PYTHON) -m tests.run.digests $(SCENARIOS)
 
+HOSTS ?= bookworm trixie
+.PHONY: test-hosts
+test-hosts: ## Run `make run` and `make test` on bare roots of Debian's releases (HOSTS="bookworm trixie sid", QUICK=1)
+	@harness/tests/hosts/hosts.py $(HOSTS)
+
 .PHONY: test-images
 test-images: ## Build the images from a release (BUILDROOT=DIR), then run their tests on them
 ifeq ($(BUILDROOT),)

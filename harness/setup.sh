@@ -36,12 +36,18 @@ fail() {
 # What a run needs; then what only tests need (WITH_TESTS=1), what benchmarks compare with (WITH_BENCH=1), and what
 # building a kernel takes (SUNDIAL_RECIPE=tuned, as make KERNEL=tuned sets it).
 packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu python3-libvirt python3-venv tshark \
-gcc g++ libc6-dev binutils make patch cpio xz-utils lz4 libtirpc-dev rpcsvc-proto libjansson-dev"
+gcc g++ libc6-dev binutils make patch cpio xz-utils lz4 zstd libtirpc-dev rpcsvc-proto libjansson-dev"
 test_packages="libvirt-clients openssh-server chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
 bench_packages="vde2"
 kernel_packages="flex bison bc libelf-dev perl-base"
 # What a Buildroot release asks of its host (SUNDIAL_RECIPE=buildroot, as make BUILDROOT=DIR sets it).
 buildroot_packages="bc bzip2 cpio file g++ make patch perl rsync unzip wget"
+
+# The first of these by the names of other distributions.
+fedora_packages="qemu-system-x86-core libvirt-daemon-driver-qemu python3-libvirt wireshark-cli \
+gcc gcc-c++ glibc-devel binutils make patch cpio xz lz4 zstd libtirpc-devel rpcgen jansson-devel"
+arch_packages="qemu-system-x86 libvirt libvirt-python wireshark-cli \
+gcc binutils make patch cpio xz lz4 zstd libtirpc rpcsvc-proto jansson"
 
 missing_packages() {
     for package in "$@"; do
@@ -49,17 +55,58 @@ missing_packages() {
     done
 }
 
+# What the packages bring, for systems without dpkg.
+missing_parts() {
+    for program in qemu-system-x86_64 tshark gcc g++ ld make patch cpio xz lz4 zstd rpcgen; do
+        command -v "$program" >/dev/null || printf ' %s' "$program"
+    done
+    for header in tirpc/rpc/rpc.h jansson.h; do
+        [ -e "/usr/include/$header" ] || printf ' %s' "$header"
+    done
+    for module in libvirt ensurepip; do
+        /usr/bin/python3 -c "import $module" 2>/dev/null || printf ' %s (Python)' "$module"
+    done
+}
+
+check_parts() {
+    missing=$(missing_parts)
+    [ -n "$missing" ] || return 0
+    case " $(sed -n 's/^ID\(_LIKE\)*=//p' /etc/os-release 2>/dev/null | tr '\n"' '  ') " in
+        *" fedora "*) by="as root: dnf install $fedora_packages" ;;
+        *" arch "*) by="as root: pacman -S --needed $arch_packages" ;;
+        *) by="Debian's packages are $packages" ;;
+    esac
+    fail "missing on this host:$missing; $by"
+}
+
+# The user's way to root. Fails for packages ($1) that a user without one has to ask for.
+become_root() {
+    become=
+    if [ "$(id -u)" != 0 ]; then
+        become="sudo -n"
+        $become true 2>/dev/null || fail "no right to install packages; as root: apt-get install --no-install-recommends$1"
+    fi
+}
+
+# Where there is no Rust: Debian's packages that are new enough. By those for the web Debian builds browsers; stable
+# releases get new versions of them.
+rust_packages() {
+    for names in "cargo rust-clippy rustfmt" "cargo-web rustc-web rust-web-clippy rustfmt-web"; do
+        version=$(apt-cache show --no-all-versions "${names%% *}" 2>/dev/null | sed -n 's/^Version: //p')
+        if [ -n "$version" ] && dpkg --compare-versions "$version" ge "$1"; then
+            printf '%s' "$names"
+            return
+        fi
+    done
+}
+
 install_packages() {
-    command -v dpkg-query >/dev/null || fail "this is not a Debian-like system: install QEMU 7.2 or newer, libvirt 9 or newer with its Python binding, tshark, gcc, libtirpc and libjansson by hand"
+    command -v dpkg-query >/dev/null || return 0 # check_parts has asked
     # shellcheck disable=SC2086  # a list of words on purpose
     missing=$(missing_packages $1)
     [ -n "$missing" ] || return 0
     command -v apt-get >/dev/null || fail "no apt-get here; install these packages by hand:$missing"
-    become=
-    if [ "$(id -u)" != 0 ]; then
-        become="sudo -n"
-        $become true 2>/dev/null || fail "no right to install packages; as root: apt-get install --no-install-recommends$missing"
-    fi
+    become_root "$missing"
     say "installing$missing"
     log=$stamps/apt.log
     # A list of packages may be missing or old: refresh it once, then install.
@@ -77,9 +124,13 @@ once() {
     printf '%s\n' "$key" >"$stamps/$name"
 }
 
+environment_mib=600
+
 python_environment() {
     say "making the Python environment in .venv"
     rm -rf .venv
+    free=$(df --output=avail --block-size=1M . | tail -n 1)
+    [ "$free" -ge "$environment_mib" ] || fail "the disk is full: the Python environment takes $environment_mib MiB, and $((free)) MiB are free in $PWD"
     cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/python}
     if [ -n "$cached" ] && [ "$(cat "$cached/inputs" 2>/dev/null)" = "$python_inputs" ]; then
         cp -a "$cached/venv" .venv
@@ -87,7 +138,7 @@ python_environment() {
         grep -rlIZ "$(cat "$cached/place")" .venv/bin | xargs -0r sed -i "s|$(cat "$cached/place")|$PWD/.venv|g"
     else
         # The system's Python, for libvirt's binding belongs to it.
-        /usr/bin/python3 -m venv --system-site-packages .venv
+        /usr/bin/python3 -m venv --system-site-packages .venv >&2 || fail "/usr/bin/python3 could not make .venv"
         .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r harness/requirements.lock ||
             fail "pip could not install harness/requirements.lock"
         [ -z "$cached" ] || cache_python
@@ -116,8 +167,17 @@ part_packages() {
     # First, for packages are 80 MB.
     needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' harness/fabric/Cargo.toml)
     found=$(cargo --version 2>/dev/null | cut -d' ' -f2)
+    if [ -z "$found" ] && command -v apt-get >/dev/null; then
+        # shellcheck disable=SC2086
+        become_root "$(missing_packages $packages) cargo-web rustc-web"
+        # A new system has no lists of packages yet.
+        apt-cache show cargo-web >/dev/null 2>&1 || $become apt-get update >"$stamps/apt.log" 2>&1 || true
+        install_packages "$(rust_packages "$needed")"
+        found=$(cargo --version 2>/dev/null | cut -d' ' -f2)
+    fi
     printf '%s\n%s\n' "$needed" "$found" | sort -C -V ||
-        fail "cargo is ${found:-missing}: install Rust $needed or newer (by rustup; on Debian 13 also the packages cargo-web and rustc-web)"
+        fail "cargo is ${found:-missing}: install Rust $needed or newer (by rustup; on Debian 12 and 13 also by the packages cargo-web and rustc-web)"
+    command -v dpkg-query >/dev/null || check_parts
     install_packages "$packages"
     [ "${WITH_TESTS:-}" != 1 ] || install_packages "$test_packages"
     [ "${WITH_BENCH:-}" != 1 ] || install_packages "$bench_packages"
@@ -139,6 +199,14 @@ part_programs() {
     [ "${WITH_TESTS:-}" != 1 ] || cargo fetch --quiet --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not fetch the crates of harness/fabric"
 }
 
+python_image() {
+    if apt-cache show python3.11-minimal >/dev/null 2>&1; then
+        ./sundial images build --if-needed linux-python >&2
+    else
+        say "linux-python is made from Debian 12's packages, which apt does not have here: tests that boot it are skipped"
+    fi
+}
+
 part_images() {
     [ "${WITH_IMAGES:-1}" != 0 ] || return 0
     cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/images}
@@ -148,7 +216,7 @@ part_images() {
         cp -a "$SUNDIAL_CACHE/snapshots" images/out/
     ./sundial images build --if-needed >&2
     # Runs would build it on demand; tests that need it are skipped without.
-    [ "${WITH_TESTS:-}" != 1 ] || ./sundial images build --if-needed linux-python >&2
+    [ "${WITH_TESTS:-}" != 1 ] || python_image
     [ -z "$cached" ] || cache_images
 }
 

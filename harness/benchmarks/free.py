@@ -59,7 +59,7 @@ def _measure(folder: Path, virtual_s: float) -> float:
             files = MachineFiles(consoles[-1], folder / f"{name}.samples", job)
             memory = MemoryFile(snapshot.memory, shared=False)
             name_there = session.domain_name(f"{name}-{number}")
-            boot = boots[name].started_by(emulator())
+            boot = boots[name].started_by(emulator(), session.hypervisor.versions()["qemu"])
             spec = domain_spec(plan, node, name_there, boot, files, memory_file=memory, incoming=True)
             machines.append(session.hypervisor.start(name, domain_xml(spec)))
             load_state(machines[-1], snapshot.state, paths.sockets)

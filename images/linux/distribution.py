@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from linux import root
-from recipe import kernel, kernel_config, modules, packages
+from recipe import kernel, kernel_config, modules, packages, programs
 from recipe.cpio import Archive
 from recipe.errors import RecipeError
 from recipe.image import Contents, Workspace
@@ -64,6 +64,9 @@ def _add_modules(made: root.Root, tree: Path, release: str, scratch: Path) -> No
         archive.add_file(f"{folder}/{module.name}.ko", module.data)
     for name, data in modules.index_files(needed).items():
         made.base.add_file(f"{folder}/{name}", data)
+    if parts := modules.built_in(tree, BOOT_MODULES + EXTRA_MODULES):
+        # modprobe is content where it finds a name in the kernel's own list.
+        made.base.add_file(f"{folder}/modules.builtin", "".join(f"{line}\n" for line in parts).encode())
 
 
 def _kernel_package() -> packages.Package:
@@ -79,12 +82,17 @@ def _unpacked(workspace: Workspace) -> Path:
     return workspace.scratch / "kernel-package"
 
 
+def _modules(unpacked: Path) -> Path:
+    """Where the modules are in it."""
+    return programs.beneath(unpacked, "lib/modules")
+
+
 def with_swap(image: Contents, workspace: Workspace) -> Contents:
     """`image`, which was made in this workspace, with a root whose pages init lets the kernel compress."""
     archive = Archive(over_another=True)
     archive.add_file("etc/swap", (root.HERE / "swap").read_bytes())
     archive.add_folder("lib/swap")
-    loaded = modules.collect(_unpacked(workspace) / "lib/modules", SWAP_MODULES, workspace.scratch / "swap")
+    loaded = modules.collect(_modules(_unpacked(workspace)), SWAP_MODULES, workspace.scratch / "swap")
     for number, module in enumerate(loaded):
         archive.add_file(f"lib/swap/{number}-{module.name}.ko", module.data)
     cmdline = image.cmdline.replace("rootfstype=ramfs", "rootfstype=tmpfs")
@@ -95,9 +103,10 @@ def make(workspace: Workspace) -> Contents:
     package = _kernel_package()
     unpacked = _unpacked(workspace)
     packages.unpack(packages.download([package], workspace.cache)[package.name], unpacked)
-    release = next((unpacked / "lib/modules").iterdir()).name
+    tree = _modules(unpacked)
+    release = next(tree.iterdir()).name
     made = root.make_root(workspace)
-    _add_modules(made, unpacked / "lib/modules", release, workspace.scratch / "modules")
+    _add_modules(made, tree, release, workspace.scratch / "modules")
     config = (unpacked / f"boot/config-{release}").read_text()
     return Contents(
         kernel=_vmlinux(unpacked / f"boot/vmlinuz-{release}", workspace),

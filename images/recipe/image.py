@@ -5,6 +5,7 @@ Needs no root and writes only below images/out (or DIR). The same packages and s
 """
 
 import argparse
+import errno
 import hashlib
 import importlib.util
 import json
@@ -174,5 +175,5 @@ def main() -> int:
         return error.exit_status
     except OSError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 4
+        return 3 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 4
     return 0

@@ -6,7 +6,7 @@ Layout: the setup header in Documentation/x86/boot.rst of the kernel.
 
 import struct
 
-from recipe import lz4
+from recipe import unpacking
 from recipe.elf import Elf, is_elf
 from recipe.errors import RecipeError
 
@@ -14,7 +14,6 @@ _SETUP_SECTS = 0x1F1
 _HEADER_MAGIC = 0x202
 _PAYLOAD = 0x248
 _SECTOR = 512
-_LZ4_LEGACY_MAGIC = 0x184C2102
 
 
 def extract_vmlinux(image: bytes) -> bytes:
@@ -25,12 +24,9 @@ def extract_vmlinux(image: bytes) -> bytes:
     offset, length = struct.unpack_from("<II", image, _PAYLOAD)
     start = (sectors + 1) * _SECTOR + offset
     payload = image[start : start + length]
-    (magic,) = struct.unpack_from("<I", payload)
-    if magic != _LZ4_LEGACY_MAGIC:
-        raise RecipeError(f"kernel: payload is not LZ4 (magic {magic:#010x})")
     # The kernel's build appends the decoded length to the payload.
     (expected,) = struct.unpack_from("<I", payload, length - 4)
-    vmlinux = lz4.decompress(payload[:-4])
+    vmlinux = unpacking.unpack(payload[:-4], "kernel")
     if len(vmlinux) != expected:
         raise RecipeError(f"kernel: decoded {len(vmlinux)} bytes, expected {expected}")
     if not is_elf(vmlinux) or not Elf(vmlinux).has_pvh_entry():

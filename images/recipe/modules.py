@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recipe.elf import Elf
 from recipe.errors import HostLacks, RecipeError
+from recipe.unpacking import unpack
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ def _slim(path: Path, scratch: Path) -> bytes:
     Checking a signature costs the guest more instructions than all the rest of loading; the
     kernel takes unsigned modules (and marks itself tainted) where signatures are not enforced.
     """
-    target = scratch / path.name
-    command = ["objcopy", "--strip-debug", "--remove-section=.BTF", path, target]
+    whole, target = scratch / f"{canonical(_name(path))}.whole", scratch / f"{canonical(_name(path))}.ko"
+    whole.write_bytes(unpack(path.read_bytes(), path.name))
+    command = ["objcopy", "--strip-debug", "--remove-section=.BTF", whole, target]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -46,9 +48,22 @@ def _slim(path: Path, scratch: Path) -> bytes:
     return target.read_bytes()
 
 
+def _name(path: Path | str) -> str:
+    """`virtio_net` of virtio_net.ko or virtio_net.ko.xz."""
+    return Path(path).name.partition(".ko")[0]
+
+
+def built_in(tree: Path, names: list[str]) -> list[str]:
+    """Lines of modules.builtin about those of the modules that are parts of the kernel itself."""
+    wanted = set(map(canonical, names))
+    lines = [line for file in sorted(tree.rglob("modules.builtin")) for line in file.read_text().split()]
+    return [line for line in lines if canonical(_name(line)) in wanted]
+
+
 def collect(tree: Path, names: list[str], scratch: Path) -> list[Module]:
-    """The modules and all they depend on, each after those it needs."""
-    files = {canonical(path.name.removesuffix(".ko")): path for path in tree.rglob("*.ko")}
+    """The modules and all they depend on, each after those it needs, without what is built in."""
+    files = {canonical(_name(path)): path for path in tree.rglob("*.ko*")}
+    parts = {canonical(_name(line)) for line in built_in(tree, names)}
     scratch.mkdir(parents=True, exist_ok=True)
     collected: dict[str, Module] = {}
 
@@ -63,8 +78,9 @@ def collect(tree: Path, names: list[str], scratch: Path) -> list[Module]:
             add(other)
         collected[name] = Module(name, data, depends, tuple(_modinfo(data, "alias")))
 
-    for name in names:
-        add(canonical(name))
+    for name in map(canonical, names):
+        if name not in parts:
+            add(name)
     return list(collected.values())
 
 

@@ -2,6 +2,7 @@
 """Distribution packages: which version apt would install, its file, its contents; without root."""
 
 import hashlib
+import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -12,6 +13,9 @@ from pathlib import Path
 from recipe.errors import HostLacks, RecipeError
 from recipe.image import IMAGES, cores
 from recipe.locks import locked
+
+
+APT_CACHE = "apt-lists.bin"
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,18 @@ def _kept_answers() -> list[str]:
     """
     folder = IMAGES / "out/cache"
     folder.mkdir(parents=True, exist_ok=True)
-    return ["-o", f"Dir::Cache::pkgcache={folder / 'apt-lists.bin'}"]
+    return ["-o", f"Dir::Cache::pkgcache={folder / APT_CACHE}"]
+
+
+def _reason(said: str) -> str:
+    """What apt-cache's errors say of a package that it did not show; what it could not write is removed."""
+    errors = [line.removeprefix("E: ") for line in said.splitlines() if line.startswith("E: ")]
+    errors = [line for line in errors if line != "No packages found"]
+    if not errors:
+        return "not in apt's lists (run: apt-get update)"
+    for left in (IMAGES / "out/cache").glob(f"{APT_CACHE}.*"):
+        left.unlink(missing_ok=True)
+    return f"apt-cache: {errors[0]}"
 
 
 def look_up(names: list[str]) -> dict[str, Package]:
@@ -95,14 +110,16 @@ def look_up(names: list[str]) -> dict[str, Package]:
             capture_output=True,
             text=True,
             check=False,
+            env={**os.environ, "LC_ALL": "C"},
         )
     except FileNotFoundError:
-        raise HostLacks("apt-cache not found: the image is made from Debian packages") from None
+        what = "apt-cache not found: images are made from Debian's packages"
+        raise HostLacks(f"{what}; copy images/out from the same checkout on a Debian host") from None
     stanzas = filter(str.strip, shown.stdout.split("\n\n"))
     found = {package.name: package for package in map(_parse, stanzas)}
     for name in names:
         if name not in found:
-            raise HostLacks(f"package {name}: not in apt's lists (run: apt-get update)")
+            raise HostLacks(f"package {name}: {_reason(shown.stderr)}")
     return found
 
 

@@ -15,7 +15,14 @@ LIBRARY_FOLDERS = (
     "usr/lib/x86_64-linux-gnu/blas",
     "usr/lib/x86_64-linux-gnu/lapack",
     "lib64",
+    "usr/lib64",
 )
+
+
+def beneath(package: Path, path: str) -> Path:
+    """Where the unpacked package has the path, which since Debian 13 can be beneath usr."""
+    found, merged = package / path, package / "usr" / path
+    return merged if merged.exists() and not found.exists() else found
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class PackageTree:
         self._root = root
 
     def file(self, package: str, path: str) -> Path:
-        found = self._root / package / path
+        found = beneath(self._root / package, path)
         if not found.is_file():
             raise RecipeError(f"package {package}: has no file /{path}")
         return found

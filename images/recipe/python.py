@@ -20,7 +20,7 @@ from pathlib import Path
 from recipe import cpio, cpp, lz4, packages, programs, wheels
 from recipe.cpio import Archive
 from recipe.elf import is_elf
-from recipe.errors import RecipeError
+from recipe.errors import HostLacks, RecipeError
 from recipe.image import CHECKOUT, IMAGES, Contents, Workspace, cores, run_make
 
 GUEST_APPS = CHECKOUT / "guest-apps"
@@ -132,6 +132,10 @@ class _Build:
 
     def _unpack(self, names: list[str]) -> list[packages.Package]:
         """What goes into the guest and what is needed here; returns the former, libraries included."""
+        try:
+            packages.look_up(INTERPRETER)
+        except HostLacks as lack:
+            raise HostLacks(f"{lack}; images with Python are made from Debian 12's packages") from None
         closure = packages.library_closure([*names, *TOOLS])
         headers = packages.look_up(HEADERS).values()
         files = packages.download([*closure, *headers], self.workspace.cache)
@@ -202,7 +206,7 @@ class _Build:
     def _loader(self) -> list[str]:
         """Starts a program of the packages with their libraries, whatever the host has."""
         found = [folder for package in self._packages.iterdir() for folder in _library_folders(package)]
-        linker = self._packages / "libc6/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+        linker = programs.PackageTree(self._packages).library("ld-linux-x86-64.so.2").path
         return [str(linker), "--library-path", ":".join(sorted(map(str, found)))]
 
     def _add_libraries(self, present: set[str]) -> set[str]:

@@ -36,6 +36,15 @@ FABRIC = ROOT / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
 MODULES = ("click", "jinja2", "matplotlib", "networkx", "numpy", "polars", "pydantic", "rich", "ruamel.yaml")
 
 
+DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "grpc.lua", "vmmc.lua"))
+AS_NOBODY = (
+    *("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
+    *("--inh-caps=+dac_override", "--ambient-caps=+dac_override"),
+)
+"""Words in front of a command of root's: another user runs it, who may read root's files."""
+TIMED_OUT = 124
+
+
 class State(Enum):
     """The result of a check."""
 
@@ -59,7 +68,7 @@ class Host:
     """Questions to this machine."""
 
     def run(self, argv: Sequence[str], text: str = "") -> tuple[int, str]:
-        """Exit status and all output of a command; status 127 where there is none, 124 after PROBE_S seconds."""
+        """Exit status and all output of a command; status 127 where there is none, TIMED_OUT after PROBE_S seconds."""
         try:
             done = subprocess.run(
                 argv,
@@ -73,7 +82,7 @@ class Host:
         except OSError:  # not there, or in a folder of PATH that may not be entered
             return 127, ""
         except subprocess.TimeoutExpired:
-            return 124, ""
+            return TIMED_OUT, ""
         return done.returncode, done.stdout
 
     def which(self, program: str) -> str | None:
@@ -127,6 +136,15 @@ class Host:
         """True if a guest boots under KVM; tried once in each boot of the host, as runs do."""
         return runs_kvm(kernel, ROOT / ".sundial" / "kvm.json")
 
+    def misread(self) -> list[str]:
+        """Fields of known frames that tshark shows in another way than the harness reads. Raises SundialError."""
+        with tempfile.TemporaryDirectory(prefix="sundial-") as folder:
+            return rooms.misread(Path(folder))
+
+    def is_root(self) -> bool:
+        """True if this process is root."""
+        return os.geteuid() == 0
+
     def daemons(self) -> dict[str, str]:
         """The usual libvirt daemons that are running: version or error by URI; none is started."""
         return rooms.libvirt_daemons()
@@ -155,6 +173,10 @@ def check_all(host: Host) -> list[Check]:
     return [check(host) for check in checks]
 
 
+def _unanswered(name: str) -> Check:
+    return Check(name, State.LACKING, f"did not answer within {PROBE_S:g} s", "the host is busy: ask again")
+
+
 def check_python(host: Host) -> Check:
     missing = [module for module in MODULES if not host.importable(module)]
     version = "{}.{}".format(*host.python())
@@ -168,6 +190,8 @@ def check_python(host: Host) -> Check:
 def check_qemu(host: Host) -> Check:
     status, text = host.run([EMULATOR, "--version"])
     found = re.search(r"version (\d+\.\d+)(\S*)", text)
+    if status == TIMED_OUT:
+        return _unanswered("qemu")
     if status != 0 or found is None:
         return Check("qemu", State.LACKING, "not found", "apt-get install qemu-system-x86")
     version = found[1] + found[2]
@@ -179,7 +203,11 @@ def check_qemu(host: Host) -> Check:
 
 def check_plugins(host: Host) -> Check:
     """Whether this QEMU supports plugins: it then rejects a missing plugin by name, not as an unknown option."""
-    _, text = host.run([EMULATOR, "-M", "none", "-display", "none", "-nodefaults", "-plugin", "file=/nonexistent.so"])
+    status, text = host.run(
+        [EMULATOR, "-M", "none", "-display", "none", "-nodefaults", "-plugin", "file=/nonexistent.so"]
+    )
+    if status == TIMED_OUT:
+        return _unanswered("qemu plugins")
     if "Could not load plugin" in text:
         return Check("qemu plugins", State.GOOD, "supported")
     return Check("qemu plugins", State.LACKING, "not supported", "use a QEMU built with --enable-plugins (Debian's is)")
@@ -198,13 +226,33 @@ def check_libvirt(host: Host) -> Check:
 def check_tshark(host: Host) -> Check:
     status, text = host.run(["tshark", "--version"])
     found = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    if status == TIMED_OUT:
+        return _unanswered("tshark")
     if status != 0 or found is None:
         return Check("tshark", State.LACKING, "not found", "apt-get install tshark")
     if (int(found[1]), int(found[2])) < LEAST_TSHARK:
         return Check("tshark", State.LACKING, found[0], "install tshark {}.{} or newer".format(*LEAST_TSHARK))
-    if "with Lua" not in " ".join(text.split()):  # the list of what it was built with is wrapped
+    try:
+        misread = host.misread()
+    except SundialError as error:
+        return Check("tshark", State.LACKING, f"{found[0]}: {error.message}", error.hint)
+    if misread:
+        what = f"{found[0]}, which shows {', '.join(misread)} of known frames in another way"
+        return Check("tshark", State.LACKING, what, "install tshark 4.0 or 4.4, with which it was tested")
+    if not loads_lua(host, started_by(host)):
         return Check("tshark", State.LACKING, f"{found[0]} without Lua", "install a tshark that was built with Lua")
     return Check("tshark", State.GOOD, found[0])
+
+
+def started_by(host: Host) -> tuple[str, ...]:
+    """Words in front of tshark and Wireshark: since 4.4 they load no dissector in Lua for root, and say nothing."""
+    return AS_NOBODY if host.is_root() and not loads_lua(host) else ()
+
+
+def loads_lua(host: Host, words: Sequence[str] = ()) -> bool:
+    """False if tshark, which `words` start, answers and has loaded no dissector in Lua."""
+    status, text = host.run([*words, "tshark", "-X", f"lua_script:{DISSECTORS[0]}", "-G", "protocols"])
+    return status != 0 or DISSECTORS[0].stem in text.split()
 
 
 def check_built(host: Host) -> Check:
@@ -263,7 +311,7 @@ def check_kvm(host: Host) -> Check:
         return Check("kvm", State.OPTIONAL, "not checked: no image is built yet", "./sundial images build --if-needed")
     if host.runs_kvm(kernel):
         return Check("kvm", State.GOOD, "runs a guest")
-    return Check("kvm", State.OPTIONAL, f"/dev/kvm is present, but no guest boots within {PROBE_S:g} s", mend)
+    return Check("kvm", State.OPTIONAL, f"/dev/kvm is present, but no guest booted within {PROBE_S:g} s", mend)
 
 
 def check_daemons(host: Host) -> Check:

@@ -8,11 +8,13 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from sundial.cli import rooms
+from sundial.cli.checks import DISSECTORS, Host, started_by
 from sundial.cli.points import Point, all_ports, at_port, find_point
 from sundial.cli.talk import Verb, say
 from sundial.errors import BadInput, HostLacks
@@ -29,7 +31,6 @@ PREFERENCES = (
 )
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
-DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "grpc.lua", "vmmc.lua"))
 Columns = tuple[tuple[str, str], ...]
 COLUMNS: Columns = (
     ("No.", "%m"),
@@ -79,11 +80,12 @@ def open_(run: str, segment: str | None, port: str | None, all_: bool, shown: st
     point = find_point(run, segment, port, all_=all_)
     lacking = _lacking()
     program = "tshark" if lacking else "wireshark"
+    viewer = [*started_by(Host()), program]
     if point.kept is None:
-        command = viewer_command(program, _file(point), point.capture, shown)
+        command = viewer_command(viewer, _file(point), point.capture, shown)
         line = shlex.join(command)
     else:
-        command = live_command(program, point, point.kept, shown)
+        command = live_command(viewer, point, point.kept, shown)
         line = command[-1]
     if only_print:
         click.echo(line)
@@ -114,18 +116,18 @@ def _file(point: Point) -> Path:
     return view
 
 
-def viewer_command(program: str, file: Path, capture: Path, shown: str | None) -> list[str]:
+def viewer_command(program: Sequence[str], file: Path, capture: Path, shown: str | None) -> list[str]:
     """The command line that shows a file, a capture of a run or a view of it, with columns, preferences and dissectors;
     wireshark and tshark take the same."""
-    return [program, *_look(["-r", str(file)], capture, shown)]
+    return [*program, *_look(["-r", str(file)], capture, shown)]
 
 
-def live_command(program: str, point: Point, kept: Kept, shown: str | None) -> list[str]:
+def live_command(program: Sequence[str], point: Point, kept: Kept, shown: str | None) -> list[str]:
     """The same for a capture that grows: all of it from the first frame on, until its topology is down."""
     view = ["--all"] if point.port is None else ["--at", point.port]
     follow = [str(ROOT / "sundial"), "export", kept.topology, point.capture.stem, *view, "--follow"]
-    at_once = "-k" if program == "wireshark" else "-l"
-    viewer = [program, *_look([at_once, "-i", "-"], point.capture, shown)]
+    at_once = "-k" if program[-1] == "wireshark" else "-l"
+    viewer = [*program, *_look([at_once, "-i", "-"], point.capture, shown)]
     return ["sh", "-c", f"{shlex.join(follow)} | {shlex.join(viewer)}"]
 
 

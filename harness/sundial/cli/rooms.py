@@ -86,6 +86,11 @@ def _exec(asked: Exec, output: Any) -> Any:
     return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
 
 
+def misread(folder: Path) -> list[str]:
+    """What of known frames this host's tshark shows in another way. Raises BadInput, HostLacks."""
+    return cast("list[str]", _room("sundial.observe.known").misread(folder))
+
+
 def virsh_commands() -> list[str]:
     """The commands of `sundial virsh` under the embedded driver."""
     return list(_room("sundial.machines.virsh").COMMANDS)

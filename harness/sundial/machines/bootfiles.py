@@ -39,9 +39,9 @@ class BootFiles:
     own: dict[str, Any] | None = None
     """As run.json has it, of a machine with something of its own."""
 
-    def started_by(self, emulator: Path) -> Boot:
-        """The same for a plan."""
-        return Boot(emulator, self.kernel, self.initrd, self.cmdline, self.kernel_sha256, self.initrd_sha256)
+    def started_by(self, emulator: Path, qemu: str) -> Boot:
+        """The same for a plan; `qemu`: the emulator's version."""
+        return Boot(emulator, self.kernel, self.initrd, self.cmdline, self.kernel_sha256, self.initrd_sha256, qemu)
 
 
 def boot_files(node: Node, image: Image, copies: Path) -> BootFiles:

@@ -16,6 +16,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -246,7 +247,15 @@ def _run(command: list[str], folder: Path, say: Say) -> tuple[int, str]:
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         nowhere, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(
-            command, cwd=folder, stdin=nowhere, stdout=pipe, stderr=errors, text=True, errors="replace"
+            command,
+            cwd=folder,
+            # Recipes run by this Python, not by one that is first in PATH.
+            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"},
+            stdin=nowhere,
+            stdout=pipe,
+            stderr=errors,
+            text=True,
+            errors="replace",
         ) as process:
             assert process.stdout is not None, "asked for above"
             try:

@@ -103,6 +103,8 @@ class ImageKind(Strict):
     """Its kernel reads its command line."""
     kallsyms: _Capability = False
     """Its kernel lists its functions, and those of modules, in /proc/kallsyms."""
+    fills_queues: _Capability = False
+    """Its kernel keeps a page of memory for each place in the queue of a serial port, as Linux does."""
     fixed_kernel: _Capability = False
     """Its kernel's functions are at the addresses of its build's symbols.json."""
 

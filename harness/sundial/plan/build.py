@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,11 @@ from sundial.plan.segment import mapped_adapter
 from sundial.plan.trace import Function, traced_functions
 from sundial.seams.job import Job
 from sundial.units import icount_shift
+
+SHALLOW_QUEUES = (7, 2)
+"""The last QEMU that was seen with 128 places in the queue of a virtio serial port; 10.0 has 1,024."""
+QUEUES_BYTES = 16 << 20
+"""A page for each of the 896 places more, of the control queue and the ports of a machine, four at most."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,8 @@ class Boot:
     cmdline: str
     kernel_sha256: str
     initrd_sha256: str
+    qemu: str = ""
+    """The emulator's version."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,13 @@ def plan_topology(network: Network, paths: RunPaths, *, clock: Clock, seed: int)
     return Plan(network, clock, paths, fabric, jobs, ())
 
 
+def machine_memory(node: Node, qemu: str) -> int:
+    """Bytes of the machine's memory under this version of QEMU: its own, and what deeper queues take."""
+    release = re.match(r"(\d+)\.(\d+)", qemu)
+    deep = release is not None and (int(release[1]), int(release[2])) > SHALLOW_QUEUES
+    return node.memory + (QUEUES_BYTES if deep and IMAGES[node.image].fills_queues else 0)
+
+
 def domain_spec(
     plan: Plan,
     node: Node,
@@ -122,7 +137,7 @@ def domain_spec(
     """The domain of `node`; libvirt's name of it is `name`."""
     return DomainSpec(
         name=name,
-        memory=node.memory,
+        memory=machine_memory(node, boot.qemu),
         translations_mib=IMAGES[node.image].translations_mib,
         shift=icount_shift(node.mips),
         clock=plan.clock,

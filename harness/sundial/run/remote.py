@@ -60,6 +60,7 @@ class RemoteSite:
             replace(
                 boot,
                 emulator=host.emulator,
+                qemu=host.hypervisor.versions()["qemu"],
                 kernel=host.boot_file(boot.kernel, boot.kernel_sha256),
                 initrd=host.boot_file(boot.initrd, boot.initrd_sha256),
             ),

@@ -310,7 +310,8 @@ class Rig:
         )
 
     def _boot(self, node: Node) -> Boot:
-        return self._boots[node.name].started_by(self._session.emulator())
+        qemu = self._session.hypervisor.versions()["qemu"]
+        return self._boots[node.name].started_by(self._session.emulator(), qemu)
 
     def _failed(self, machine: Machine, what: str) -> RunFailed:
         """The error `what` of a machine, with how the machine ended."""

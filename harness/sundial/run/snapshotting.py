@@ -104,12 +104,13 @@ class SnapshotMaker:
         booted = target / "booted"
         with self._own_folder() as folder:
             (folder / "job").write_bytes(encode_job(WAITING))
-            allocate(booted, self._node.memory)
+            spec = self.spec(folder)
+            allocate(booted, spec.memory)
             hand_over([booted], self._session.qemu_user)
             read = [self._boot.kernel, self._boot.initrd]
             policy = self._session.confine(folder / "policy", read=read, write=[folder, booted])
             memory = MemoryFile(booted, shared=True)
-            spec = replace(self.spec(folder), policy=policy, memory_file=memory, run_as=self._session.run_as)
+            spec = replace(spec, policy=policy, memory_file=memory, run_as=self._session.run_as)
             name = spec.name.removeprefix(f"{self._session.runtime.token}-")
             machine = self._session.hypervisor.start(name, domain_xml(spec))
             try:

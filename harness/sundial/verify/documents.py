@@ -23,6 +23,7 @@ from sundial.errors import SundialError
 from sundial.model.network import Network, Node
 from sundial.model.recorded import recorded_network
 from sundial.observe import RunDirectory
+from sundial.plan.build import machine_memory
 from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameSockets, machine_flags
 from sundial.seams.run import Run
 from sundial.seams.samples import Record
@@ -228,13 +229,19 @@ def _plugin(arguments: list[str]) -> Mapping[str, str]:
     return {name: value for name, _, value in (part.partition("=") for part in parts)}
 
 
+def _qemu(run: RunDirectory, node: Node) -> str:
+    """The version of QEMU that the record names for the machine's host; empty where it names none."""
+    named = run.document.get("versions") if node.host is None else (run.document.get("hosts") or {}).get(node.host)
+    return str((named or {}).get("qemu") or "")
+
+
 def _spec(run: RunDirectory, node: Node) -> DomainSpec:
     """The machine as it was planned; of the host's paths nothing is asked."""
     nowhere = Path("/")
     typed = nowhere if run.by_hand else None
     return DomainSpec(
         name=node.name,
-        memory=node.memory,
+        memory=machine_memory(node, _qemu(run, node)),
         translations_mib=0,
         shift=icount_shift(node.mips),
         clock="virtual" if run.clock == "virtual" else "real",

@@ -24,7 +24,8 @@ class FakeHost(Host):
         self.changes = changes
         self.outputs: dict[str, tuple[int, str]] = {
             "--version qemu": (0, "QEMU emulator version 7.2.22 (Debian 1:7.2)"),
-            "--version tshark": (0, "TShark (Wireshark) 4.0.17\nwith libnl 3, with\nLua 5.2.4"),
+            "--version tshark": (0, "TShark (Wireshark) 4.0.17"),
+            "lua": (0, "mbcf\tmbcf\tmbcf\n"),
             "-plugin": (1, "Could not load plugin file=/nonexistent.so"),
             "modprobe": (0, ""),
         }
@@ -33,6 +34,10 @@ class FakeHost(Host):
     def run(self, argv: Sequence[str], text: str = "") -> tuple[int, str]:
         if argv[1] == "--version":
             return self.outputs["--version qemu" if argv[0].startswith("qemu") else "--version tshark"]
+        if argv[0] == "setpriv":
+            return 0, "mbcf\tmbcf\tmbcf\n"
+        if argv[1] == "-X":
+            return self.outputs["lua"]
         if argv[0] == "modprobe":
             return self.outputs["modprobe"]
         return self.outputs["-plugin"]
@@ -72,6 +77,12 @@ class FakeHost(Host):
         if "libvirt" in self.changes:
             raise HostLacks("libvirt cannot be reached", hint="apt-get install libvirt-daemon")
         return "9.0.0"
+
+    def misread(self) -> list[str]:
+        return list(self.changes.get("misread", ()))
+
+    def is_root(self) -> bool:
+        return bool(self.changes.get("root"))
 
     def daemons(self) -> dict[str, str]:
         return dict(self.changes.get("daemons", {"qemu:///system": "9.0.0"}))
@@ -113,10 +124,8 @@ def test_daemons_are_named_and_none_is_needed() -> None:
         ),
         ({"outputs": {"--version tshark": (127, "")}}, ("tshark", "apt-get install tshark")),
         ({"outputs": {"--version tshark": (0, "TShark 3.6.2")}}, ("tshark", "install tshark 4.0 or newer")),
-        (
-            {"outputs": {"--version tshark": (0, "TShark 4.0.17")}},
-            ("tshark", "install a tshark that was built with Lua"),
-        ),
+        ({"outputs": {"lua": (0, "rpc\tRPC\trpc\n")}}, ("tshark", "install a tshark that was built with Lua")),
+        ({"misread": ["udp_head"]}, ("tshark", "install tshark 4.0 or 4.4, with which it was tested")),
         ({"modules": ("polars",)}, ("python", "make setup")),
         (
             {"modules": ("libvirt",)},
@@ -147,6 +156,20 @@ def test_what_is_optional_lacks_nothing(changes: dict[str, Any]) -> None:
     host = FakeHost(**changes)
     assert lacking(host) == []
     assert any(check.state is State.OPTIONAL for check in check_all(host))
+
+
+@pytest.mark.parametrize(
+    ("output", "name"), [("--version qemu", "qemu"), ("-plugin", "qemu plugins"), ("--version tshark", "tshark")]
+)
+def test_a_program_that_does_not_answer_is_not_called_absent(output: str, name: str) -> None:
+    found = [check for check in check_all(FakeHost(outputs={output: (124, "")})) if check.state is State.LACKING]
+    assert found == [Check(name, State.LACKING, "did not answer within 10 s", "the host is busy: ask again")]
+
+
+def test_tshark_that_loads_lua_for_another_user_than_root_lacks_nothing() -> None:
+    host = FakeHost(outputs={"lua": (0, "rpc\tRPC\trpc\n")}, root=True)
+    assert checks.started_by(host) == checks.AS_NOBODY
+    assert lacking(host) == []
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,21 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from sundial.cli import rooms
+from sundial.cli import checks, rooms
 from sundial.cli.open_ import viewer_command
 from sundial.errors import BadInput
 from sundial.model.catalog import ROOT
 from sundial.plan.request import Kept, KeptMachine, UpRequest
+from tests.warm_tshark.reader import unprivileged
 
 Call = Callable[..., Result]
 MakeRun = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _no_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of root `open` says more, depending on the version of Wireshark."""
+    monkeypatch.setattr(checks.Host, "is_root", lambda host: False)
 
 
 def test_help_lists_every_verb_in_order(call: Call) -> None:
@@ -325,9 +332,25 @@ def test_without_a_wireshark_one_line_names_tsharks(
     assert f"/harness/wireshark/vmmc.lua -r {folder}/views/lan@server:eth0.pcapng -o 'gui.column.format:" in hint
 
 
+@pytest.mark.parametrize(
+    ("root", "loads", "begins"), [(True, False, "setpriv --reuid=65534 "), (True, True, ""), (False, False, "")]
+)
+def test_wireshark_that_loads_no_lua_for_root_is_another_users(
+    call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, root: bool, loads: bool, begins: str
+) -> None:
+    make_run("quickstart-1")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr(checks.Host, "is_root", lambda host: root)
+    monkeypatch.setattr(checks, "loads_lua", lambda host: loads)
+    line = call("open", "latest", "--print").stdout
+    assert line.startswith(begins or "tshark ")
+    assert " tshark -X lua_script:" in f" {line}"
+
+
 def test_tshark_takes_our_columns() -> None:
     capture = Path(__file__).parents[1] / "verify" / "golden" / "run.client.pcapng"
-    command = [*viewer_command("tshark", capture, capture, "rpc && ip.frag_offset > 0"), "-c", "200"]
+    command = [*viewer_command([*unprivileged(), "tshark"], capture, capture, "rpc && ip.frag_offset > 0"), "-c", "200"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "Invalid" not in done.stderr
     assert " 185 " in done.stdout

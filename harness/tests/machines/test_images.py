@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,6 +72,21 @@ def test_built_once_and_again_when_an_input_changes(checkout: Path) -> None:
     assert second.kernel_sha256 == first.kernel_sha256
     assert images.list()[0].state == "built"
     assert said == ["building image tiny"] * 2
+
+
+def test_recipe_runs_by_the_python_of_the_harness(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other" / "python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(other.parent), prepend=":")
+    recipe = checkout / "images" / "tiny" / "build"
+    recipe.write_text(recipe.read_text() + "python3 -c 'import sys; print(sys.prefix)'\n")
+    said = list[str]()
+    Images(checkout).ensure("tiny", said.append)
+    assert said[-1] == sys.prefix
 
 
 def test_a_lost_result_is_missing(checkout: Path) -> None:

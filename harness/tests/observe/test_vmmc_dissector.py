@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sundial.cli.open_ import DISSECTORS
+from sundial.cli.checks import DISSECTORS
 from tests.verify.bed import Record, rpc_call, rpc_reply
 from tests.verify.vmmc_bed import (
     ANSWER,

@@ -14,6 +14,7 @@ from sundial.plan.build import (
     Plan,
     boot_plugin,
     domain_spec,
+    machine_memory,
     plan_run,
     run_plugin,
     watch_plugin,
@@ -183,3 +184,19 @@ def test_a_clock_of_the_host_is_no_clock_of_an_emulated_machine(
 ) -> None:
     root = ET.fromstring(domain_xml(spec_of(plan(paths, clock=clock), "client", kvm=kvm)))
     assert len(root.findall("cpu/feature[@policy='disable'][@name='tsc']")) == less
+
+
+@pytest.mark.parametrize(
+    ("qemu", "more_mib"),
+    [("7.2.22 Debian 1:7.2", 0), ("", 0), ("8.2.2", 16), ("10.0.13 Debian 1:10.0.13", 16), ("11.1.3", 16)],
+)
+def test_machine_has_memory_for_the_queues_of_its_qemu(paths: RunPaths, qemu: str, more_mib: int) -> None:
+    made = plan(paths)
+    node = made.network.node("client")
+    spec = domain_spec(made, node, "x", dataclasses.replace(BOOT, qemu=qemu), FILES)
+    assert spec.memory == node.memory + (more_mib << 20)
+
+
+def test_guest_that_does_not_fill_queues_has_its_own_memory(paths: RunPaths) -> None:
+    node = plan_run(load_experiments("mbcf-operations")[0], paths).network.nodes[0]
+    assert machine_memory(node, "10.0.13") == node.memory

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 from collections import Counter
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sundial.cli.open_ import viewer_command
-from sundial.observe.follow import ports, write_view
+from sundial.observe.follow import ports, stream_view
+from tests.warm_tshark.reader import unprivileged
 
 WORKLOADS = (
     "dce-faults", "grpc-lossy", "iperf3", "loss", "mbcf-operations", "quickstart", "rpyc-nagle", "shrimp-rpc-sweep",
@@ -56,7 +58,7 @@ def wrong(run: Path) -> list[str]:
     found = []
     for capture in sorted((run / "wire").glob("*.pcapng")):
         for port in ports(capture):
-            rows = list(_rows(run, capture, port))
+            rows = list(_rows(capture, port))
             sent = [row for row in rows if row.outbound]
             counted["tcp"] += sum(row.tcp_bytes > 0 and any(map(row.has, _AGAIN)) for row in sent)
             counted["mbcf"] += sum(row.has("mbcf.analysis.retransmission") for row in sent)
@@ -80,14 +82,14 @@ def wrong(run: Path) -> list[str]:
     return found
 
 
-def _rows(run: Path, capture: Path, port: str) -> Iterator[Row]:
-    view = run / f"{capture.stem}@{port}.view.pcapng"
-    write_view(capture, port, view, None)
+def _rows(capture: Path, port: str) -> Iterator[Row]:
+    view = io.BytesIO()
+    stream_view(capture, port, view, None)
     words = [word for name in _FIELDS for word in ("-e", name)]
-    command = [*viewer_command("tshark", view, capture, None), "-T", "fields", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    view.unlink()
-    for line in done.stdout.splitlines():
+    program = [*unprivileged(), "tshark"]
+    command = [*viewer_command(program, Path("-"), capture, None), "-T", "fields", *words]
+    done = subprocess.run(command, input=view.getvalue(), stdout=subprocess.PIPE, check=True, timeout=300)
+    for line in done.stdout.decode().splitlines():
         yield Row(dict(zip(_FIELDS, line.split("\t"), strict=True)))
 
 

@@ -139,6 +139,16 @@ def test_a_domain_that_was_not_planned_is_named(run: Path, pattern: str, changed
     assert fields(run) == [f"nodes/client/domain.xml{field}"]
 
 
+@pytest.mark.parametrize(("memory", "named"), [(96, ["client", "server"]), (112, [])])
+def test_memory_of_a_machine_is_that_of_its_qemu(run: Path, memory: int, named: list[str]) -> None:
+    document = json.loads((run / "run.json").read_text())
+    document["versions"]["qemu"] = "10.0.13 Debian"
+    (run / "run.json").write_text(json.dumps(document))
+    for machine in ("client", "server"):
+        replace(run / "nodes" / machine / "domain.xml", r"(<memory[^>]*>)\d+", rf"\g<1>{memory << 20}")
+    assert fields(run) == [f"nodes/{machine}/domain.xml memory" for machine in named]
+
+
 OF_B = {"connect": "qemu+ssh://me@b/session", "machines": ["server"], "qemu": "7.2", "libvirt": "9.0", "frames": {}}
 
 

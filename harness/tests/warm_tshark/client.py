@@ -70,8 +70,12 @@ class Forked:
 class WarmTshark:
     """The server, made by the first command that it can serve: all of those begin with the words of `begun_with`."""
 
-    def __init__(self, folder: Path, begun_with: Sequence[str] = READ_STANDARD_INPUT) -> None:
+    def __init__(
+        self, folder: Path, begun_with: Sequence[str] = READ_STANDARD_INPUT, prefix: Sequence[str] = ()
+    ) -> None:
+        """`prefix`: the words that tshark is started by, such as UNPRIVILEGED."""
         self._folder = folder
+        self._prefix = prefix
         self._begun_with = list(begun_with)
         self._lock = threading.Lock()
         self._server: tuple[subprocess.Popen[bytes], socket.socket] | None = None
@@ -101,9 +105,16 @@ class WarmTshark:
     def _begin(self, program: str, environment: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            added = {"LD_PRELOAD": str(build(self._folder)), "WARM_TSHARK_SOCKET": str(theirs.fileno())}
+            added = {"WARM_TSHARK_SOCKET": str(theirs.fileno())}
+            preloaded = ("env", f"LD_PRELOAD={build(self._folder)}")
             process = subprocess.Popen(
-                [program, *self._begun_with, *["-n"] * (MOST_ARGUMENTS - len(self._begun_with))],
+                [
+                    *self._prefix,
+                    *preloaded,
+                    program,
+                    *self._begun_with,
+                    *["-n"] * (MOST_ARGUMENTS - len(self._begun_with)),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

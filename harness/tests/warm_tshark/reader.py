@@ -11,11 +11,18 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from sundial.cli.checks import AS_NOBODY
 from tests.warm_tshark.client import WarmTshark
 
 UNKNOWN_PROGRAMS = ("-o", "rpc.dissect_unknown_programs:TRUE")
 _at_exit = contextlib.ExitStack()
 atexit.register(_at_exit.close)
+
+
+@cache
+def unprivileged() -> tuple[str, ...]:
+    """Words in front of tshark, which loads no dissector in Lua for root."""
+    return AS_NOBODY if os.geteuid() == 0 else ()
 
 
 class Reader:
@@ -25,7 +32,7 @@ class Reader:
         scripts = () if script is None else ("-X", f"lua_script:{script}")
         # A second pass needs a file that can be read twice, which `-r -` would not take.
         begun_with = (*scripts, "-n", "-r", "/dev/stdin", *UNKNOWN_PROGRAMS)
-        self._tshark = WarmTshark(folder, begun_with)
+        self._tshark = WarmTshark(folder, begun_with, unprivileged())
         self._command = ("tshark", *begun_with)
 
     def __call__(self, capture: Path, *options: str) -> str:
@@ -37,7 +44,8 @@ class Reader:
     def by_itself(self, capture: Path, *options: str) -> str:
         """By a tshark that is started for this capture alone."""
         with capture.open("rb") as file:
-            done = subprocess.run([*self._command, *options], stdin=file, capture_output=True, check=False)
+            command = [*unprivileged(), *self._command, *options]
+            done = subprocess.run(command, stdin=file, capture_output=True, check=False)
         return _checked(done.stdout, done.stderr, done.returncode)
 
     def close(self) -> None:

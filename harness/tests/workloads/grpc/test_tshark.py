@@ -11,6 +11,7 @@ import pytest
 from sundial.cli.open_ import viewer_command
 from sundial.workloads.grpc.expect_http2 import Frame, Type
 from tests.verify.bed import SERVER
+from tests.warm_tshark.reader import unprivileged
 from tests.workloads.grpc.dialogue import NAMES, Dialogue
 
 FIELDS = ("ip.src", "http2.streamid", "http2.type", "http2.length", "http2.headers.path", "grpc.message_length",
@@ -23,7 +24,7 @@ LINKS = ("frame.number", "frame.time_relative", "grpc_call.stream", "grpc_call.m
 
 def _read(capture: Path, shown: str = "http2", fields: tuple[str, ...] = FIELDS, *more: str) -> list[list[list[str]]]:
     """Of each packet that has any frame, its fields."""
-    command = [*viewer_command("tshark", capture, shown), *more, "-T", "fields"]
+    command = [*viewer_command([*unprivileged(), "tshark"], capture, capture, shown), *more, "-T", "fields"]
     for field in fields:
         command += ["-e", field]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sundial.cli.open_ import DISSECTORS
+from sundial.cli.checks import DISSECTORS
 from sundial.workloads.rpyc.expect_brine import Kind, Message, frame, frames, pack, unpack
 from tests.verify.bed import CLIENT, SERVER, Bed, Stream
+from tests.warm_tshark.reader import unprivileged
 from tests.workloads.rpyc.spoken import events, streams
 
 PORT, CLIENT_PORT = 18861, 40_000
@@ -32,7 +33,8 @@ def shown(folder: Path, order: Order, cut: int, *fields: str) -> list[list[str]]
         sizes = [cut] * (len(data) // cut) + ([len(data) % cut] if len(data) % cut else [])
         stream.write(SERVER if reply else CLIENT, data, sizes)
     stream.close()
-    command = ["tshark", "-X", f"lua_script:{DISSECTOR}", "-n", "-2", "-r", str(bed.write() / "wire/lan.pcapng"),
+    capture = bed.write() / "wire/lan.pcapng"
+    command = [*unprivileged(), "tshark", "-X", f"lua_script:{DISSECTOR}", "-n", "-2", "-r", str(capture),
                "-Y", "rpyc", "-T", "fields", "-E", "occurrence=a", "-E", "aggregator=|"]  # fmt: skip
     for name in fields:
         command += ["-e", name]
