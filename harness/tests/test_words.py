@@ -18,7 +18,6 @@ NOT_YET = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "guest-apps/",
-    "harness/clock/",
     "harness/fabric/",
     "harness/mutation/",
     "harness/planted/",

@@ -31,6 +31,7 @@ from sundial.model.network import Network
 from sundial.model.topology import Accelerator, Clock
 from sundial.plan.build import Plan
 from sundial.plan.paths import RunPaths
+from sundial.plan.request import Stirring
 from sundial.run import record
 from sundial.run.collect import Digests, collect_samples, collect_what_is_there, digests
 from sundial.run.directory import RunFolder, disk_full_is_a_failure
@@ -76,6 +77,7 @@ class Order:
     """A folder of pinned images instead of the checkout's own."""
     recipe: str | None = None
     """What the checkout's images are made by; None where none was asked for."""
+    stirring: Stirring = Stirring()
 
 
 class BringUp:
@@ -130,6 +132,7 @@ class BringUp:
             interactive=order.interactive,
             kvm=accelerator == "kvm",
             traces=traces,
+            stirring=order.stirring,
         )
         self.document.hosts({name: site.record() for name, site in self.rig.sites.items()})
         self._order = order
