@@ -49,10 +49,10 @@ class Certificates:
     def find(self, emulator: Path, plugin: Path) -> Certificate | None:
         """What is known of an emulator; None: nothing yet. Raises OSError."""
         digest = self._digests.value(emulator, sha256_of)
-        if digest in TESTED:
-            return Certificate(TESTED[digest], tested=True)
         found = self._entries().get(self._key(digest, plugin))
-        return None if found is None else Certificate(**found)
+        if found is not None:
+            return Certificate(**found)
+        return Certificate(TESTED[digest], tested=True) if digest in TESTED else None
 
     def write(self, emulator: Path, plugin: Path, certificate: Certificate) -> None:
         """Remember what trials found. Raises OSError where a program cannot be read."""

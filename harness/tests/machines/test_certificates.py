@@ -60,6 +60,14 @@ def test_a_tested_emulator_needs_no_trials(
     assert of(tmp_path).find(emulator, plugin) == Certificate("7.2.22", tested=True)
 
 
+def test_trials_that_were_made_say_more_than_the_tests(
+    tmp_path: Path, emulator: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(certificates.TESTED, sha256_of(emulator), "7.2.22")
+    of(tmp_path).write(emulator, plugin, FAILED)
+    assert of(tmp_path).find(emulator, plugin) == FAILED
+
+
 def test_a_damaged_file_of_certificates_knows_nothing(tmp_path: Path, emulator: Path, plugin: Path) -> None:
     of(tmp_path).write(emulator, plugin, FAILED)
     place = tmp_path / "certificates.json"

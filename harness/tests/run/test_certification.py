@@ -82,6 +82,10 @@ def test_trials_with_other_gates_may_count_other_gates() -> None:
             replace(MEASURE, files={"nodes/client/console.log": b"hello"}),
             "wire/lan.pcapng is there in one run only",
         ),
+        (
+            replace(MEASURE, files={**MEASURE.files, "nodes/client/console.log": b"h", "wire/lan.pcapng": b"9"}),
+            "wire/lan.pcapng differs from byte 0 on",
+        ),
         (with_clock(instructions=5_000_001), "client executed 5000001 instructions, expected 5000000"),
     ],
 )
