@@ -70,8 +70,8 @@ static void expired(void *unused)
 static void stored(void *unused, uint64_t offset, uint64_t value, unsigned size)
 {
     (void)unused;
-    // Whoever lists pages of the adapter as memory of an export, or as buffers of a NIC, gets them
-    // written, no more.
+    // A guest that lists pages of the adapter as memory of an export, or as buffers of a NIC, gets
+    // them written, no more.
     if (inside) {
         memcpy(adapter.seen + offset, &value, size);
         return;

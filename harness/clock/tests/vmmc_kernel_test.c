@@ -216,7 +216,7 @@ static void test_the_engine_pauses_while_the_fifo_has_no_room_for_its_packet(voi
     memory[9 * VMMC_PAGE] = 77; // of the second piece
     vmmc_timeout(&v, 8386799);
     CHECK(heard_count == 1 && sent_count == 56);
-    vmmc_timeout(&v, 8386800); // told first: then it leaves, as it is in memory now
+    vmmc_timeout(&v, 8386800); // the frame first: then it leaves, as it is in memory now
     CHECK(heard_count == 2 && heard_fill(1, false, 2040) && !counted(&v, VMMC_HIGH_AT));
     CHECK(sent_count == 57 && sent[56].data[0] == 77 && v.fifo_fill == 2040 + 4128);
     // The next one is read from now on. With the one before it the FIFO would be high, so that has

@@ -247,9 +247,11 @@ def certify(progress: Progress, *, again: bool) -> dict[str, Any]:
 
     Raises HostLacks where it does not keep virtual time, Interrupted.
     """
-    session = _room("sundial.run.session").open_session(EMBEDDED)
-    certification, runner = _room("sundial.run.certification"), _room("sundial.run.runner")
-    found = certification.require(session, progress, runner.run, again=again)
+    found = None if again else certificate()
+    if found is None or found.difference is not None:
+        session = _room("sundial.run.session").open_session(EMBEDDED)
+        certification, runner = _room("sundial.run.certification"), _room("sundial.run.runner")
+        found = certification.require(session, progress, runner.run, again=again)
     return {"version": found.version, "tested": found.tested}
 
 

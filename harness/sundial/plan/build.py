@@ -16,7 +16,7 @@ from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, Plugin
 from sundial.plan.fabric import fabric_config
 from sundial.plan.jobs import build_idle_jobs, build_jobs, encode_job
 from sundial.plan.paths import RunPaths
-from sundial.plan.request import Stirring
+from sundial.plan.request import CALM, Stirring
 from sundial.plan.segment import mapped_adapter
 from sundial.plan.trace import Function, traced_functions
 from sundial.seams.job import Job
@@ -161,7 +161,7 @@ def run_plugin(
     report: Path,
     zero_ns: int,
     trace: TraceFiles | None = None,
-    stirring: Stirring = Stirring(),
+    stirring: Stirring = CALM,
 ) -> Plugin:
     """The plugin of `node` in a run under virtual time: restored with its clock at `zero_ns`."""
     traced = () if trace is None else (("trace", str(trace.trace)), ("points", str(trace.points)))
@@ -190,9 +190,7 @@ def _mapped(network: Network, node: Node) -> tuple[tuple[str, str], ...]:
     return ((segment.kind, mapped_adapter(segment, node)),)
 
 
-def boot_plugin(
-    node: Node, library: Path, *, supervisor: int, report: Path, stirring: Stirring = Stirring()
-) -> Plugin:
+def boot_plugin(node: Node, library: Path, *, supervisor: int, report: Path, stirring: Stirring = CALM) -> Plugin:
     """The plugin of a machine booted for a snapshot: it freezes when the guest waits for its job."""
     return Plugin(
         library,

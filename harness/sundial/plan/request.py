@@ -43,6 +43,10 @@ class Stirring:
         return jitter if self.looks else (*jitter, ("looks", 0))
 
 
+CALM = Stirring()
+"""The clocks look when they must."""
+
+
 @dataclass(frozen=True)
 class RunRequest:
     """One run to make."""

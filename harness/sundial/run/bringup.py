@@ -31,7 +31,7 @@ from sundial.model.network import Network
 from sundial.model.topology import Accelerator, Clock
 from sundial.plan.build import Plan
 from sundial.plan.paths import RunPaths
-from sundial.plan.request import Stirring
+from sundial.plan.request import CALM, Stirring
 from sundial.run import record
 from sundial.run.collect import Digests, collect_samples, collect_what_is_there, digests
 from sundial.run.directory import RunFolder, disk_full_is_a_failure
@@ -77,7 +77,7 @@ class Order:
     """A folder of pinned images instead of the checkout's own."""
     recipe: str | None = None
     """What the checkout's images are made by; None where none was asked for."""
-    stirring: Stirring = Stirring()
+    stirring: Stirring = CALM
 
 
 class BringUp:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certifies an emulator for virtual time: short runs whose clocks look at their horizons in different ways must be equal.
+"""Certifies an emulator for virtual time: short runs whose clocks look at different times must be equal.
 
 The clock plugin relies on internals of QEMU (harness/clock/README.md). An emulator that is not known yet makes the runs
-of `COURSES` once, 20 to 30 s of processor time. In each course the first trial is an ordinary run; the others have gates
-alone, or further gates and looks at pseudo-random times, in the run or from the guests' boot on. Guests must be ready at
-the same instant with the same main memory, execute the same number of instructions, and leave the same files.
+of `COURSES` once, 20 to 30 s of processor time. In each course the first trial is an ordinary run; the others have
+gates alone, or further gates and looks at pseudo-random times, in the run or from the guests' boot on. Guests must be
+ready at the same instant with the same main memory, execute the same number of instructions, and leave the same files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sundial.machines.certificates import OTHER_QEMU, Certificate
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
 from sundial.plan.domain import escaped
-from sundial.plan.request import Progress, RunRequest, RunResult, Stirring
+from sundial.plan.request import CALM, Progress, RunRequest, RunResult, Stirring
 from sundial.run.places import emulator
 from sundial.run.session import Session
 from sundial.units import icount_shift
@@ -52,7 +52,7 @@ class Course:
     trials: tuple[Trial, ...]
 
 
-ORDINARY = Trial("ordinary", Stirring())
+ORDINARY = Trial("ordinary", CALM)
 COURSES = (
     Course(
         "quickstart",
@@ -124,14 +124,18 @@ def certify(session: Session, progress: Progress, make: Make) -> Certificate:
 
 def plugin_lacks(qemu: Path, plugin: Path) -> str | None:
     """What an emulator lacks of what the clock plugin needs, in one line; None: nothing."""
-    argv = [qemu, "-M", "none", "-display", "none", "-nodefaults", "-plugin", f"file={escaped(plugin)},mode=check"]
+    argv = [str(qemu), "-M", "none", "-display", "none", "-nodefaults", "-plugin", f"file={escaped(plugin)},mode=check"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=CHECK_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
+    if done.returncode == 0:
+        return None
     said = done.stderr.splitlines()
+    # The plugin's own words are better than QEMU's, whose message begins with the plugin's path.
     own = [line.removeprefix("sundial-clock: ") for line in said if line.startswith("sundial-clock: ")]
-    return None if done.returncode == 0 else next(iter(own or said), f"it ended with status {done.returncode}")
+    qemus = [line.partition(f"{plugin}: ")[2] or line for line in said]
+    return next(iter(own or qemus), f"it ended with status {done.returncode}")
 
 
 def _differences(session: Session, folder: Path, version: str, progress: Progress, make: Make) -> Iterator[str]:

@@ -30,7 +30,7 @@ from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin, watch_plugin
 from sundial.plan.domain import DomainSpec, MemoryFile, Plugin, domain_xml
 from sundial.plan.jobs import encode_job
-from sundial.plan.request import Stirring
+from sundial.plan.request import CALM, Stirring
 from sundial.run.fabric import Fabric
 from sundial.run.loopback import LOOPBACK
 from sundial.run.remote import RemoteSite
@@ -63,7 +63,7 @@ class Rig:
         interactive: bool,
         kvm: bool = False,
         traces: Traces | None = None,
-        stirring: Stirring = Stirring(),
+        stirring: Stirring = CALM,
     ) -> None:
         self.plan = plan
         self.clocks: dict[str, dict[str, Any]] = {}
@@ -108,7 +108,7 @@ class Rig:
         for node in self.plan.network.nodes:
             boot = self._boot(node)
             # What is kept for other runs is booted as ever.
-            stirring = self._stirring if self._cold else Stirring()
+            stirring = self._stirring if self._cold else CALM
             maker = SnapshotMaker(self._session, self.plan, node, boot, self._interactive, stirring=stirring)
             key = snapshot_key(maker.spec(self.folder), node.mips, boot, self._session.places.plugin, qemu)
             if key.digest() not in held:

@@ -18,7 +18,7 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.plan.build import Plan, plan_run
-from sundial.plan.request import Progress, RunRequest, RunResult, Stirring
+from sundial.plan.request import CALM, Progress, RunRequest, RunResult
 from sundial.run import certification
 from sundial.run.bringup import BringUp, Order, State
 from sundial.run.directory import RunFolder, claim_exactly, claim_in, disk_full_is_a_failure
@@ -93,7 +93,7 @@ def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
         start_order=start_order,
         images=request.images,
         recipe=request.recipe,
-        stirring=request.trial or Stirring(),
+        stirring=request.trial or CALM,
     )
 
 

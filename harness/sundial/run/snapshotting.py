@@ -30,7 +30,7 @@ from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, boot_plugin, domain_spec
 from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, domain_xml
 from sundial.plan.jobs import WAITING, encode_job
-from sundial.plan.request import Stirring
+from sundial.plan.request import CALM, Stirring
 from sundial.run.session import Session
 from sundial.run.supervisor import PANIC_S
 from sundial.run.watch import processor_s
@@ -86,7 +86,7 @@ class SnapshotMaker:
         interactive: bool,
         clock: Clock = WALL,
         *,
-        stirring: Stirring = Stirring(),
+        stirring: Stirring = CALM,
     ) -> None:
         self._session = session
         self._stirring = stirring

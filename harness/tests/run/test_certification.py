@@ -68,7 +68,10 @@ def test_trials_with_other_gates_may_count_other_gates() -> None:
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (replace(MEASURE, ready_ns={"client": 9_000_200_000}), "client is ready at 9000200000 ns, expected 8000200000 ns"),
+        (
+            replace(MEASURE, ready_ns={"client": 9_000_200_000}),
+            "client is ready at 9000200000 ns, expected 8000200000 ns",
+        ),
         (replace(MEASURE, memories={"client": "0dd"}), "the main memory of client differs when it is ready"),
         (
             replace(MEASURE, files={**MEASURE.files, "wire/lan.pcapng": b"0123x56789"}),
@@ -154,11 +157,11 @@ def test_a_session_that_takes_every_emulator_makes_no_trial(host: Host) -> None:
 
 def test_a_difference_is_refused_with_its_words_now_and_later(host: Host) -> None:
     host.evidence = lambda trial: with_clock(looks=800 * trial.stirring.looks, instructions=5 + trial.stirring.looks)
-    words = "QEMU 12.0.1 does not keep virtual time: quickstart, gates alone: client executed 5 instructions, expected 6"
+    words = "QEMU 12.0.1 does not keep virtual time: quickstart, gates alone: "
     for _ in range(2):
         with pytest.raises(HostLacks) as error:
             host.require()
-        assert error.value.message == words
+        assert error.value.message == f"{words}client executed 5 instructions, expected 6"
     assert host.made == ["quickstart ordinary", "quickstart gates alone"]
 
 
@@ -168,7 +171,7 @@ def test_a_trial_that_fails_is_a_lack_that_is_not_remembered(host: Host) -> None
 
     host.evidence = failing
     for _ in range(2):
-        with pytest.raises(HostLacks, match=r"12\.0\.1 could not be certified \(quickstart, ordinary\): client: QEMU ended"):
+        with pytest.raises(HostLacks, match=r"could not be certified \(quickstart, ordinary\): client: QEMU ended"):
             host.require()
     assert host.made == ["quickstart ordinary"] * 2
 
@@ -185,7 +188,8 @@ def test_an_emulator_without_what_the_plugin_needs_makes_no_trial(host: Host) ->
     [
         ("exit 0", None),
         ("echo 'sundial-clock: it lacks x' >&2; echo 'qemu: Could not load plugin' >&2; exit 1", "it lacks x"),
-        ("echo 'qemu: TCG plugin requires API version 2' >&2; exit 1", "qemu: TCG plugin requires API version 2"),
+        ("echo 'Could not load plugin /x/plugin.so: it requires API 2' >&2; exit 1", "it requires API 2"),
+        ("echo 'qemu: -plugin: invalid option' >&2; exit 1", "qemu: -plugin: invalid option"),
         ("exit 9", "it ended with status 9"),
     ],
 )
@@ -193,4 +197,4 @@ def test_what_a_plugin_lacks_is_one_line(tmp_path: Path, script: str, lacks: str
     qemu = tmp_path / "qemu"
     qemu.write_text(f"#!/bin/sh\n{script}\n")
     qemu.chmod(0o755)
-    assert plugin_lacks(qemu, tmp_path / "plugin.so") == lacks
+    assert plugin_lacks(qemu, Path("/x/plugin.so")) == lacks
