@@ -11,7 +11,7 @@ export CARGO_TARGET_DIR="$fabric/target"
 [ -n "${CARGO_BUILD_BUILD_DIR:-}" ] || exec cargo "$@"
 
 sources() {
-    find "$fabric" -name target -prune -o -type f "$@" -print0 | sort -z
+    find "$fabric" -name target -prune -o -type f -print0 | sort -z
 }
 
 # The command, the options in the environment and the sources.
