@@ -39,7 +39,7 @@ static struct candidate {
     volatile struct countdown *countdown;
     struct budget *budget;
     uint16_t last;
-    unsigned changes; // what never changes is no countdown
+    unsigned changes; // what never changes is not a countdown
 } candidates[CANDIDATES];
 static size_t candidate_count;
 static unsigned entries;

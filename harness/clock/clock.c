@@ -24,13 +24,11 @@
 #include <string.h>
 #include <unistd.h>
 
-// Version 1 of the plugin API is all that QEMU 7.2 knows, and 10.0 asks for 2 at least. QEMU reads
-// this before it calls anything here but what the linker calls.
+// QEMU reads this before it calls anything here but what the linker calls.
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 __attribute__((constructor)) static void choose_plugin_version(void)
 {
-    if (qemu_has_scoreboards())
-        qemu_plugin_version = 2;
+    qemu_plugin_version = qemu_plugin_api();
 }
 
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv);
@@ -114,7 +112,7 @@ static int64_t clock_at(uint64_t run_ns)
 }
 
 // How far a machine goes before it looks at the others again, and waits to be let go: half of its
-// least lookahead, so that whoever is behind can always go on by as much.
+// least lookahead, so that the one that is behind can always go on by as much.
 static uint64_t stride_ns(void)
 {
     static uint64_t stride;
@@ -142,7 +140,7 @@ static void plan_next(const struct gate_view *view, const struct gate_others *ot
 {
     struct gate_plan plan = gate_next(view, others, sent);
     look_ns = stirred(clock_at(plan.look), now);
-    // A machine that nobody sends anything still has a gate now and then.
+    // A machine that no other sends anything still has a gate now and then.
     int64_t farthest = now + (int64_t)GATE_PUBLISH_NS;
     stop_ns = plan.stop < SYNC_NEVER && clock_at(plan.stop) < farthest ? clock_at(plan.stop)
                                                                        : farthest;
@@ -603,7 +601,8 @@ static void run_state_changed(void *unused, bool running, int state)
         if (options.mode == MODE_RUN) {
             qemu_quiet_notifications();
             look_ns = stop_ns = zero_ns;
-            blocks_watch(before_block);
+            if (options.looks)
+                blocks_watch(before_block);
         }
     }
     if (!freeze_pending)
@@ -631,9 +630,8 @@ static void before_halt(unsigned vcpu, void *unused)
     warp_here();
 }
 
-static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translated(struct qemu_plugin_tb *tb)
 {
-    (void)id;
     count.translations++;
     const uint8_t HLT = 0xf4;
     struct qemu_plugin_insn *last = qemu.plugin_tb_get_insn(tb, qemu.plugin_tb_n_insns(tb) - 1);
@@ -654,10 +652,12 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
     if (options.mode == MODE_WATCH)
         return NULL;
     wrong = qemu_load();
-    if (!wrong && options.backplane)
+    if (!wrong && (options.backplane || options.mode == MODE_CHECK))
         wrong = qemu_load_memory();
     if (wrong)
         return wrong;
+    if (options.mode == MODE_CHECK)
+        _exit(EXIT_END);
     if (options.mode == MODE_RUN) {
         wrong = sync_map(&run, options.shm, options.machine, &to_fabric, &from_fabric);
         if (wrong)
@@ -673,7 +673,7 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
             return wrong;
     }
     qemu.add_vm_change_state_handler(run_state_changed, NULL);
-    qemu.plugin_register_vcpu_tb_trans_cb(id, translated);
+    qemu_on_translation(id, translated);
     return NULL;
 }
 

@@ -58,7 +58,7 @@ struct gate_others gate_observe(const struct sync *y, uint64_t now, unsigned cor
         if (at > now)
             others.help = earlier(others.help, at);
     }
-    // Where every core has work there is no use in waking one more.
+    // Where every core has work, waking one more is of no use.
     if (others_run >= cores)
         return (struct gate_others){.help = SYNC_NEVER, .grid = GATE_PUBLISH_NS};
     if (s->fabric.waiting) {

@@ -43,7 +43,7 @@ bool gate_is_moved(int64_t armed, int64_t now, bool looks);
 // The time that the machine promises: nothing leaves it before, unless something reaches it.
 uint64_t gate_event(const struct gate_view *view);
 // Whether the machine may go on to its event, or has to wait for the others.
-// It goes by more than `stride_ns`, or waits until nobody else can go.
+// It goes by more than `stride_ns`, or waits until no other can go.
 bool gate_may_pass(const struct gate_view *view, uint64_t event, uint64_t stride_ns);
 // What a machine needs to know of the others once it may pass.
 // `cores`: that the members can run on.

@@ -50,7 +50,7 @@ bool leave_with_supervisor(void);
 
 // Of the run's shared memory.
 void lock(void);
-// Lets go whoever can go on with what was just published.
+// Lets go the members that can go on with what was just published.
 void release_and_unlock(void);
 // Waits until somebody lets me go, or for so long that it is worth a look whether I may. `brief`:
 // for machines that are at work now. `state_is_free`: others may use the state meanwhile.

@@ -34,7 +34,7 @@ static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *va
 static bool mode(const char *text, enum mode *value)
 {
     static const char *const NAMES[] = {
-        [MODE_RUN] = "run", [MODE_BOOT] = "boot", [MODE_WATCH] = "watch"};
+        [MODE_RUN] = "run", [MODE_BOOT] = "boot", [MODE_WATCH] = "watch", [MODE_CHECK] = "check"};
     for (unsigned i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strcmp(text, NAMES[i]) == 0) {
             *value = (enum mode)i;
@@ -98,6 +98,8 @@ static bool take(struct options *o, const char *name, char *value, uint64_t *sup
         return o->spins = (unsigned)v, true;
     if (strcmp(name, "vmmc") == 0 && backplane(value, &o->vmmc))
         return o->backplane = true;
+    if (strcmp(name, "looks") == 0 && number(value, 0, 1, &v))
+        return o->looks = v, true;
     if (strcmp(name, "jitter") == 0 && number(value, 1, 1000000000, &v))
         return o->jitter_ns = v, true;
     return false;
@@ -110,6 +112,7 @@ const char *options_parse(struct options *o, int argc, char **argv)
                           .zero_ns = -1,
                           .instruction_ns = 1,
                           .spins = 3000,
+                          .looks = true,
                           .supervisor_fd = -1};
     uint64_t supervisor = 0;
     for (int i = 0; i < argc; i++) {
@@ -119,10 +122,11 @@ const char *options_parse(struct options *o, int argc, char **argv)
         char name[32];
         snprintf(name, sizeof name, "%.*s", (int)(equals - argv[i]), argv[i]);
         if (!take(o, name, equals + 1, &supervisor))
-            return say("cannot use %s; known: mode=run|boot|watch, shm=, report=, machine=, nics=, "
-                       "zero=, shift=, spins=, "
-                       "supervisor=, jitter=, trace=, points=, vmmc=",
-                       argv[i]);
+            return say(
+                "cannot use %s; known: mode=run|boot|watch|check, shm=, report=, machine=, nics=, "
+                "zero=, shift=, spins=, "
+                "supervisor=, jitter=, looks=, trace=, points=, vmmc=",
+                argv[i]);
     }
     if (o->mode == MODE_RUN && !o->shm)
         return "shm= is needed";

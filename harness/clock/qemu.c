@@ -8,10 +8,12 @@
 
 struct qemu qemu;
 
-// Versions whose internals were read and tested with this plugin.
+// QEMU accepts a range of versions of its plugin API, and refuses a plugin that declares another:
+// 7.2 accepts 0 to 1, 10.0 accepts 2 to 4, 11.1 accepts 7 alone. Newest first.
 static const struct {
-    int major, minor;
-} TESTED[] = {{7, 2}, {10, 0}};
+    int major, minor; // the first version of QEMU
+    int api;
+} PLUGIN_APIS[] = {{11, 1, 7}, {9, 0, 2}, {0, 0, 1}};
 
 // VersionInfo and VersionTriple of qapi/misc.json, as QAPI lays them out.
 struct version_triple {
@@ -22,8 +24,7 @@ struct version_info {
     char *package;
 };
 
-// NetClientInfo of include/net/net.h: the members up to receive_iov are the same in all tested
-// versions.
+// NetClientInfo of include/net/net.h: the members up to receive_iov are the same from 7.2 to 11.1.
 struct net_client_info {
     int type;
     size_t size;
@@ -41,14 +42,61 @@ static const char *say(const char *format, const char *what)
     return complaint;
 }
 
-bool qemu_has_scoreboards(void)
+static bool at_least(int major, int minor)
 {
-    return dlsym(RTLD_DEFAULT, "qemu_plugin_scoreboard_new") != NULL;
+    return qemu.major > major || (qemu.major == major && qemu.minor >= minor);
+}
+
+static int plugin_api;
+
+int qemu_plugin_api(void)
+{
+    void *query = dlsym(RTLD_DEFAULT, "qmp_query_version");
+    memcpy(&qemu.qmp_query_version, &query, sizeof query);
+    if (query) { // else qemu_load() says that it is missing
+        const struct version_info *version = qemu.qmp_query_version(NULL);
+        qemu.major = (int)version->qemu->major;
+        qemu.minor = (int)version->qemu->minor;
+    }
+    size_t i = 0;
+    while (!at_least(PLUGIN_APIS[i].major, PLUGIN_APIS[i].minor))
+        i++;
+    plugin_api = PLUGIN_APIS[i].api;
+    return plugin_api;
+}
+
+static void (*on_translation)(struct qemu_plugin_tb *);
+
+static void translated_by_id(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    on_translation(tb);
+}
+
+static void translated_by_data(struct qemu_plugin_tb *tb, void *data)
+{
+    (void)data;
+    on_translation(tb);
+}
+
+void qemu_on_translation(qemu_plugin_id_t id, void (*callback)(struct qemu_plugin_tb *))
+{
+    void (*by_id)(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
+    void (*by_data)(qemu_plugin_id_t, void (*)(struct qemu_plugin_tb *, void *), void *);
+    on_translation = callback;
+    if (plugin_api < 7) {
+        memcpy(&by_id, &qemu.plugin_register_vcpu_tb_trans_cb, sizeof by_id);
+        by_id(id, translated_by_id);
+    } else {
+        memcpy(&by_data, &qemu.plugin_register_vcpu_tb_trans_cb, sizeof by_data);
+        by_data(id, translated_by_data, NULL);
+    }
 }
 
 struct symbol {
     const char *name;
-    void *place; // of a pointer to a function
+    void *place;             // of a pointer to a function
+    const char *alternative; // its name in other versions, or NULL
 };
 
 // NULL, or which is missing.
@@ -56,6 +104,8 @@ static const char *look_up(const struct symbol *symbols, size_t number)
 {
     for (size_t i = 0; i < number; i++) {
         void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
+        if (!address && symbols[i].alternative)
+            address = dlsym(RTLD_DEFAULT, symbols[i].alternative);
         if (!address)
             return say("this QEMU does not export %s (it was built without modules)",
                        symbols[i].name);
@@ -67,47 +117,74 @@ static const char *look_up(const struct symbol *symbols, size_t number)
 const char *qemu_load_memory(void)
 {
     const struct symbol symbols[] = {
-        {"object_resolve_path", &qemu.object_resolve_path},
-        {"host_memory_backend_get_memory", &qemu.host_memory_backend_get_memory},
-        {"memory_region_size", &qemu.memory_region_size},
-        {"memory_region_get_ram_ptr", &qemu.memory_region_get_ram_ptr},
-        {"memory_region_init_rom_device_nomigrate", &qemu.memory_region_init_rom_device_nomigrate},
-        {"memory_region_add_subregion_overlap", &qemu.memory_region_add_subregion_overlap},
-        {"cpu_physical_memory_rw", &qemu.physical_memory_rw},
+        {"object_resolve_path", &qemu.object_resolve_path, NULL},
+        {"host_memory_backend_get_memory", &qemu.host_memory_backend_get_memory, NULL},
+        {"memory_region_size", &qemu.memory_region_size, NULL},
+        {"memory_region_get_ram_ptr", &qemu.memory_region_get_ram_ptr, NULL},
+        {"memory_region_init_rom_device_nomigrate", &qemu.memory_region_init_rom_device,
+         "memory_region_init_rom_device"},
+        {"memory_region_add_subregion_overlap", &qemu.memory_region_add_subregion_overlap, NULL},
     };
-    return look_up(symbols, sizeof symbols / sizeof *symbols);
+    const struct symbol both[] = {{"cpu_physical_memory_rw", &qemu.physical_memory_rw, NULL}};
+    const struct symbol apart[] = {
+        {"physical_memory_read", &qemu.physical_memory_read, NULL},
+        {"physical_memory_write", &qemu.physical_memory_write, NULL},
+    };
+    const char *missing = look_up(symbols, sizeof symbols / sizeof *symbols);
+    if (!missing && look_up(both, sizeof both / sizeof *both))
+        missing = look_up(apart, sizeof apart / sizeof *apart);
+    return missing;
+}
+
+void qemu_read_physical(uint64_t address, void *bytes, uint64_t length)
+{
+    if (qemu.physical_memory_rw)
+        qemu.physical_memory_rw(address, bytes, length, false);
+    else
+        qemu.physical_memory_read(address, bytes, length);
+}
+
+void qemu_write_physical(uint64_t address, const void *bytes, uint64_t length)
+{
+    // QEMU only reads what it writes to the guest.
+    void *from;
+    memcpy(&from, &bytes, sizeof from);
+    if (qemu.physical_memory_rw)
+        qemu.physical_memory_rw(address, from, length, true);
+    else
+        qemu.physical_memory_write(address, from, length);
 }
 
 const char *qemu_load(void)
 {
     const struct symbol symbols[] = {
-        {"qemu_plugin_register_vcpu_tb_trans_cb", &qemu.plugin_register_vcpu_tb_trans_cb},
-        {"qemu_plugin_register_vcpu_insn_exec_cb", &qemu.plugin_register_vcpu_insn_exec_cb},
-        {"qemu_plugin_tb_n_insns", &qemu.plugin_tb_n_insns},
-        {"qemu_plugin_tb_get_insn", &qemu.plugin_tb_get_insn},
-        {"qemu_plugin_insn_size", &qemu.plugin_insn_size},
-        {"qemu_plugin_insn_data", &qemu.plugin_insn_data},
-        {"qemu_plugin_insn_vaddr", &qemu.plugin_insn_vaddr},
-        {"qemu_clock_get_ns", &qemu.clock_get_ns},
-        {"qemu_clock_deadline_ns_all", &qemu.clock_deadline_ns_all},
-        {"timer_init_full", &qemu.timer_init_full},
-        {"timer_mod_ns", &qemu.timer_mod_ns},
-        {"timerlist_new", &qemu.timerlist_new},
-        {"timerlist_free", &qemu.timerlist_free},
-        {"timerlist_has_timers", &qemu.timerlist_has_timers},
-        {"all_cpu_threads_idle", &qemu.all_cpu_threads_idle},
-        {"icount_update", &qemu.icount_update},
-        {"icount_get_raw", &qemu.icount_get_raw},
-        {"qemu_find_netdev", &qemu.find_netdev},
-        {"qemu_send_packet", &qemu.send_packet},
-        {"qemu_can_send_packet", &qemu.can_send_packet},
-        {"qemu_flush_queued_packets", &qemu.flush_queued_packets},
-        {"qemu_add_vm_change_state_handler", &qemu.add_vm_change_state_handler},
-        {"qemu_system_vmstop_request_prepare", &qemu.system_vmstop_request_prepare},
-        {"qemu_system_vmstop_request", &qemu.system_vmstop_request},
-        {"qmp_query_version", &qemu.qmp_query_version},
-        {"g_byte_array_new", &qemu.byte_array_new},
-        {"g_byte_array_set_size", &qemu.byte_array_set_size},
+        {"qemu_plugin_register_vcpu_tb_trans_cb", &qemu.plugin_register_vcpu_tb_trans_cb, NULL},
+        {"qemu_plugin_register_vcpu_insn_exec_cb", &qemu.plugin_register_vcpu_insn_exec_cb, NULL},
+        {"qemu_plugin_tb_n_insns", &qemu.plugin_tb_n_insns, NULL},
+        {"qemu_plugin_tb_get_insn", &qemu.plugin_tb_get_insn, NULL},
+        {"qemu_plugin_insn_size", &qemu.plugin_insn_size, NULL},
+        {"qemu_plugin_insn_data", &qemu.plugin_insn_data, NULL},
+        {"qemu_plugin_insn_vaddr", &qemu.plugin_insn_vaddr, NULL},
+        {"qemu_clock_get_ns", &qemu.clock_get_ns, NULL},
+        {"qemu_clock_deadline_ns_all", &qemu.clock_deadline_ns_all, NULL},
+        {"timer_init_full", &qemu.timer_init_full, NULL},
+        {"timer_mod_ns", &qemu.timer_mod_ns, NULL},
+        {"timerlist_new", &qemu.timerlist_new, NULL},
+        {"timerlist_free", &qemu.timerlist_free, NULL},
+        {"timerlist_has_timers", &qemu.timerlist_has_timers, NULL},
+        {"all_cpu_threads_idle", &qemu.all_cpu_threads_idle, NULL},
+        {"icount_update", &qemu.icount_update, NULL},
+        {"icount_get_raw", &qemu.icount_get_raw, NULL},
+        {"qemu_find_netdev", &qemu.find_netdev, NULL},
+        {"qemu_send_packet", &qemu.send_packet, NULL},
+        {"qemu_can_send_packet", &qemu.can_send_packet, NULL},
+        {"qemu_flush_queued_packets", &qemu.flush_queued_packets, NULL},
+        {"qemu_add_vm_change_state_handler", &qemu.add_vm_change_state_handler, NULL},
+        {"qemu_system_vmstop_request_prepare", &qemu.system_vmstop_request_prepare, NULL},
+        {"qemu_system_vmstop_request", &qemu.system_vmstop_request, NULL},
+        {"qmp_query_version", &qemu.qmp_query_version, NULL},
+        {"g_byte_array_new", &qemu.byte_array_new, NULL},
+        {"g_byte_array_set_size", &qemu.byte_array_set_size, NULL},
     };
     const char *missing = look_up(symbols, sizeof symbols / sizeof *symbols);
     if (missing)
@@ -128,22 +205,13 @@ const char *qemu_load(void)
     memcpy(&qemu.read_memory, &memory, sizeof memory);
     if (!dlsym(RTLD_DEFAULT, "current_cpu"))
         return "this QEMU does not export current_cpu (it was built without modules)";
-
-    const struct version_info *version = qemu.qmp_query_version(NULL);
-    qemu.major = (int)version->qemu->major;
-    qemu.minor = (int)version->qemu->minor;
-    for (size_t i = 0; i < sizeof TESTED / sizeof *TESTED; i++)
-        if (TESTED[i].major == qemu.major && TESTED[i].minor == qemu.minor)
-            return NULL;
-    char number[32];
-    snprintf(number, sizeof number, "%d.%d", qemu.major, qemu.minor);
-    return say("QEMU %s is not among the versions this plugin was tested with (7.2, 10.0)", number);
+    return NULL;
 }
 
 void qemu_first_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t length)
 {
     // The second form copies (API version 3, from QEMU 9.1), the first one returns a pointer.
-    if (qemu.major > 9 || (qemu.major == 9 && qemu.minor >= 1)) {
+    if (at_least(9, 1)) {
         size_t (*copy)(const struct qemu_plugin_insn *, void *, size_t);
         memcpy(&copy, &qemu.plugin_insn_data, sizeof copy);
         copy(insn, bytes, length);
@@ -188,7 +256,7 @@ const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientSta
 }
 
 // What follows the mutex and the timers in QEMUTimerList of util/qemu-timer.c: its place among the
-// clock's lists, and whom to tell that the clock has jumped.
+// clock's lists, and what to notify when the clock has jumped.
 struct timer_list_tail {
     void *next, **previous;
     void (*notify)(void *opaque, int type);
@@ -291,8 +359,8 @@ int qemu_block_instructions(uintptr_t code, int listed)
 {
     // TranslationBlock as of 7.2: pc, cs_base, flags, cflags, trace_vcpu_dstate, size, icount.
     enum { ICOUNT_AT = 30 };
-    if (qemu.major > 7)
-        return listed; // plugin_gen_tb_end() there is told how many there are
+    if (at_least(8, 0))
+        return listed; // plugin_gen_tb_end() gets the number there
     const char *block = qemu.tcg_tb_lookup ? qemu.tcg_tb_lookup(code) : NULL;
     if (!block)
         return -1;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// ---- Plugin API, version 1 (QEMU 7.2) ---------------------------------------------------------
+// ---- Plugin API -------------------------------------------------------------------------------
 typedef uint64_t qemu_plugin_id_t;
 typedef struct qemu_info_t qemu_info_t;
 struct qemu_plugin_tb;
@@ -31,7 +31,7 @@ typedef struct {
 typedef struct NetClientState NetClientState;
 typedef ssize_t NetReceive(NetClientState *nc, const uint8_t *frame, size_t size);
 
-// MemoryRegionOps of include/exec/memory.h, the same in all tested versions.
+// MemoryRegionOps of include/exec/memory.h, the same from 7.2 to 11.1.
 struct memory_region_ops {
     uint64_t (*read)(void *opaque, uint64_t offset, unsigned size);
     void (*write)(void *opaque, uint64_t offset, uint64_t value, unsigned size);
@@ -52,8 +52,7 @@ enum { QEMU_DEVICE_LITTLE_ENDIAN = 2 };
 struct qemu {
     int major, minor;
     // Plugin API
-    void (*plugin_register_vcpu_tb_trans_cb)(qemu_plugin_id_t,
-                                             void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
+    void *plugin_register_vcpu_tb_trans_cb; // version 7 has another signature: qemu_on_translation
     void (*plugin_register_vcpu_insn_exec_cb)(struct qemu_plugin_insn *,
                                               qemu_plugin_vcpu_udata_cb_t, int flags, void *);
     size_t (*plugin_tb_n_insns)(const struct qemu_plugin_tb *);
@@ -97,12 +96,15 @@ struct qemu {
     void *(*host_memory_backend_get_memory)(void *backend);
     uint64_t (*memory_region_size)(void *region);
     void *(*memory_region_get_ram_ptr)(void *region);
-    void (*memory_region_init_rom_device_nomigrate)(void *region, void *owner,
-                                                    const struct memory_region_ops *, void *opaque,
-                                                    const char *name, uint64_t bytes, void **error);
+    void (*memory_region_init_rom_device)(void *region, void *owner,
+                                          const struct memory_region_ops *, void *opaque,
+                                          const char *name, uint64_t bytes, void **error);
     void (*memory_region_add_subregion_overlap)(void *region, uint64_t offset, void *inner,
                                                 int priority);
+    // One function up to 11.0, two from 11.1 on; the others are NULL. See qemu_read_physical.
     void (*physical_memory_rw)(uint64_t address, void *bytes, uint64_t length, bool write);
+    void (*physical_memory_read)(uint64_t address, void *bytes, uint64_t length);
+    void (*physical_memory_write)(uint64_t address, const void *bytes, uint64_t length);
     // Run state
     void *(*add_vm_change_state_handler)(void (*)(void *, bool running, int state), void *);
     void (*system_vmstop_request_prepare)(void);
@@ -112,12 +114,18 @@ struct qemu {
 
 extern struct qemu qemu;
 
-// Whether this QEMU has version 2 of the plugin API, which brought scoreboards.
-bool qemu_has_scoreboards(void);
+// The version of the plugin API to declare to this QEMU, whose own version is known from here on.
+// The only function that may be called before qemu_load().
+int qemu_plugin_api(void);
 // Fills `qemu`. Returns NULL, or a sentence saying what this QEMU lacks.
 const char *qemu_load(void);
 // The same for what the adapter of a backplane needs beside.
 const char *qemu_load_memory(void);
+// Calls `callback` for each block that QEMU translates.
+void qemu_on_translation(qemu_plugin_id_t id, void (*callback)(struct qemu_plugin_tb *));
+// The guest's memory by physical addresses; only after qemu_load_memory().
+void qemu_read_physical(uint64_t address, void *bytes, uint64_t length);
+void qemu_write_physical(uint64_t address, const void *bytes, uint64_t length);
 // From here a jump of the virtual clock wakes no thread that has no timer of that clock. Only for
 // speed: does nothing where QEMU's timer lists do not look as known.
 void qemu_quiet_notifications(void);

@@ -15,6 +15,16 @@
 
 static const long ABORT_CHECK_NS = 50 * 1000 * 1000; // how long a sleeper may overlook an abort
 
+// Some ten ns in which the core leaves its resources to others.
+static void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); // "yield" takes no time on most cores
+#endif
+}
+
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -224,8 +234,8 @@ static void set_lock_state(const struct sync *y, enum sync_lock_state state)
 
 static bool try_lock(const struct sync *y)
 {
-    uint32_t nobody = 0;
-    if (!atomic_compare_exchange_strong_explicit(&y->shared->bell.lock.value, &nobody, y->index + 1,
+    uint32_t none = 0;
+    if (!atomic_compare_exchange_strong_explicit(&y->shared->bell.lock.value, &none, y->index + 1,
                                                  memory_order_acquire, memory_order_relaxed))
         return false;
     set_lock_state(y, SYNC_HAS_LOCK);
@@ -244,7 +254,7 @@ bool sync_lock(const struct sync *y)
         unsigned pauses = 0;
         while (pauses < 200 &&
                atomic_load_explicit(&y->shared->bell.lock.value, memory_order_relaxed)) {
-            __builtin_ia32_pause();
+            pause_briefly();
             pauses++;
         }
         if (try_lock(y))
@@ -322,7 +332,7 @@ uint64_t sync_horizon(const struct sync *y, unsigned m)
     for (unsigned j = 0; j < y->machines; j++)
         if (j != m)
             horizon = earlier(horizon, source(&s->machine[j]) + s->fixed.distance_ns[j][m]);
-    // What I sent and nobody has seen yet may be answered.
+    // What I sent and no member has seen yet may be answered.
     return earlier(horizon, earlier(me->tx_floor_ns, SYNC_NEVER) + s->fixed.distance_ns[m][m]);
 }
 
@@ -410,7 +420,8 @@ static struct first_two find_first_two(const struct sync *y)
 }
 
 // Whether waiting machine m can go on by more than `stride_ns`, or has something new to look at. It
-// seldom takes a horizon to see that it cannot: whoever is behind holds up most of the others.
+// seldom takes a horizon to see that it cannot: the member that is behind holds up most of the
+// others.
 static bool can_go(const struct sync *y, unsigned m, uint64_t stride_ns, const struct first_two *f)
 {
     const struct sync_shared *s = y->shared;
@@ -483,7 +494,7 @@ enum sync_nap sync_nap(const struct sync *y, unsigned spins, bool *slept)
 {
     _Atomic uint32_t *let = go(y, y->index);
     for (unsigned i = 0; i < spins && !atomic_load_explicit(let, memory_order_acquire); i++)
-        __builtin_ia32_pause();
+        pause_briefly();
     *slept = !atomic_load(let);
     if (*slept) {
         struct timespec patience = {0, ABORT_CHECK_NS};

@@ -42,7 +42,7 @@ enum sync_waiting {
 enum sync_go {
     SYNC_STAY = 0,
     SYNC_LOOK = 1,      // look again
-    SYNC_GO_ANYHOW = 2, // and go, be it less than a stride: nobody else can
+    SYNC_GO_ANYHOW = 2, // and go, be it less than a stride: no other member can
 };
 
 enum sync_lock_state {
@@ -62,8 +62,8 @@ struct sync_member {
     uint64_t rx_due_ns; // earliest entry in the receive ring that is not drained yet
     // earliest frame from here that the fabric has not worked into its state
     uint64_t tx_floor_ns;
-    // while it waits: it is not worth waking before it can go so far beyond own_ns, unless nobody
-    // else can go
+    // while it waits: it is not worth waking before it can go so far beyond own_ns, unless no
+    // other can go
     uint64_t stride_ns;
     uint32_t waiting;  // enum sync_waiting
     uint32_t stopped;  // a full adapter has stopped a queue: its next place is an event
@@ -231,7 +231,7 @@ uint64_t sync_fabric_work(const struct sync *y);
 bool sync_all_finished(const struct sync *y);
 // Whether member `index` is at work, or has been let go and will be.
 bool sync_at_work(const struct sync *y, unsigned index);
-// Lets go whoever can go on; the set says whom sync_wake must wake.
+// Lets go the members that can go on; the set says which of them sync_wake must wake.
 struct sync_wake_set sync_release(const struct sync *y);
 // Outside the lock.
 void sync_wake(const struct sync *y, struct sync_wake_set set);
@@ -239,10 +239,10 @@ void sync_wake(const struct sync *y, struct sync_wake_set set);
 void sync_ring_bell(const struct sync *y, unsigned index);
 
 enum sync_nap {
-    SYNC_STILL_WAITING, // nobody let me go for a while: time to look for oneself
+    SYNC_STILL_WAITING, // no member let me go for a while: time to look myself
     SYNC_WOKEN,
     SYNC_ABORTED,
-    SYNC_URGED, // let go because nobody else can go on
+    SYNC_URGED, // let go because no other member can go on
 };
 
 // Says that I am going to wait. Under the lock, with `waiting`.
@@ -254,5 +254,5 @@ enum sync_nap sync_nap(const struct sync *y, unsigned spins, bool *slept);
 void sync_abort(const struct sync *y);
 // The member that has ended the run, or -1.
 int sync_aborted_by(const struct sync *y);
-// The machine that keeps the lock, as far as can be told where one may lie; -1: none.
+// The machine that keeps the lock, as far as that is known where one may lie; -1: none.
 int sync_lock_holder(const struct sync *y);

@@ -39,7 +39,7 @@ enum vmmc_register {
     VMMC_NODE_AT = 8,
     VMMC_FLUSH_AT = 16,   // a store: what is combined leaves
     VMMC_CONTROL_AT = 24, // a store {node 16, bytes 16, 0}: the message leaves
-    VMMC_HIGH_AT = 32,    // 1 from when the kernel is told that the FIFO is high until it is low
+    VMMC_HIGH_AT = 32,    // 1 from when the kernel learns that the FIFO is high until it is low
     // 64 bits each, counted by the adapter
     VMMC_STORES_AT = 64,   // to bound pages
     VMMC_PACKETS_AT = 72,  // sent
@@ -89,7 +89,7 @@ enum vmmc_kind {
     VMMC_IS_FIFO = 5, // never on the backplane: the fill of the outgoing FIFO, in `count`
 };
 enum vmmc_flag {
-    VMMC_NOTIFIES = 1, // the receiver's kernel is told
+    VMMC_NOTIFIES = 1, // the receiver's kernel learns of it
     VMMC_LAST = 2,     // of a transfer
 };
 enum { VMMC_FIFO_HIGH = 1 }; // flag of VMMC_IS_FIFO; 0: it is low again

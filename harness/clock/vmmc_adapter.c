@@ -25,18 +25,10 @@ static void send(const uint8_t *packet, size_t length)
     clock_of_run->hand_in(packet, length, clock_of_run->now_ns());
 }
 
-static void read_memory(uint64_t address, void *bytes, uint64_t length)
-{
-    qemu.physical_memory_rw(address, bytes, length, false);
-}
-
 static void write_memory(uint64_t address, const void *bytes, uint64_t length)
 {
-    // QEMU only reads what it writes to the guest.
-    void *from;
-    memcpy(&from, &bytes, sizeof from);
     inside = true;
-    qemu.physical_memory_rw(address, from, length, true);
+    qemu_write_physical(address, bytes, length);
     inside = false;
 }
 
@@ -48,7 +40,7 @@ static void tell(const uint8_t *frame, size_t length)
     inside = false;
 }
 
-static const struct vmmc_world WORLD = {send, read_memory, write_memory, tell};
+static const struct vmmc_world WORLD = {send, qemu_read_physical, write_memory, tell};
 
 // ---- Events -----------------------------------------------------------------------------------
 
@@ -78,8 +70,8 @@ static void expired(void *unused)
 static void stored(void *unused, uint64_t offset, uint64_t value, unsigned size)
 {
     (void)unused;
-    // Whoever lists pages of the adapter as memory of an export, or as buffers of a NIC, gets them
-    // written, no more.
+    // A guest that lists pages of the adapter as memory of an export, or as buffers of a NIC, gets
+    // them written, no more.
     if (inside) {
         memcpy(adapter.seen + offset, &value, size);
         return;
@@ -124,8 +116,8 @@ const char *vmmc_plug(const struct vmmc_config *config, const struct vmmc_clock 
     void *memory = qemu.host_memory_backend_get_memory(backend), *error = NULL;
     if (qemu.memory_region_size(memory) < VMMC_BYTES)
         return "the object vmmc0 is too small for the backplane's adapter";
-    qemu.memory_region_init_rom_device_nomigrate(overlay, NULL, &OPERATIONS, NULL, "vmmc",
-                                                 VMMC_BYTES, &error);
+    qemu.memory_region_init_rom_device(overlay, NULL, &OPERATIONS, NULL, "vmmc", VMMC_BYTES,
+                                       &error);
     if (error)
         return "no memory for the backplane's adapter";
     vmmc_init(&adapter, config, &WORLD, qemu.memory_region_get_ram_ptr(overlay));

@@ -11,7 +11,7 @@
 
 // What the adapter needs of the clock.
 struct vmmc_clock {
-    // Between these two nobody else uses the state of gates and adapters. `store`: the CPU is
+    // Between these two no other thread uses the state of gates and adapters. `store`: the CPU is
     // inside a block, which goes on afterwards.
     void (*enter)(bool store);
     void (*leave)(void);

@@ -11,7 +11,7 @@ export CARGO_TARGET_DIR="$fabric/target"
 [ -n "${CARGO_BUILD_BUILD_DIR:-}" ] || exec cargo "$@"
 
 sources() {
-    find "$fabric" -name target -prune -o -type f "$@" -print0 | sort -z
+    find "$fabric" -name target -prune -o -type f -print0 | sort -z
 }
 
 # The command, the options in the environment and the sources.
@@ -36,8 +36,8 @@ if [ "$(cat "$inputs" 2>/dev/null)" = "$now" ]; then
     sources | xargs -0 touch -d @1
 else
     rm -f "$inputs"
-    # Those that are of another command's last success.
-    sources -not -newermt @1 | xargs -0r touch
+    # All: another clone may have built other sources since these were written, and cargo would take its crates for theirs.
+    sources | xargs -0 touch
 fi
 if [ "$command" = test ]; then
     cargo "$@" --no-run 9>&-

@@ -38,6 +38,8 @@ static void test_options(void)
         {"mode=run", "zero=1"},
         {"mode=cold", "shm=/x"},
         {"jitter=0", "zero=1"},
+        {"looks=2", "shm=/x"},
+        {"looks=", "shm=/x"},
         {"mode=run", "shm=/x"},
         {"mode=boot", "shift=3"},
         {"supervisor=0", "mode=watch"},
@@ -46,6 +48,21 @@ static void test_options(void)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(options_parse(&o, 2, bad[i]) != NULL);
+}
+
+static void test_looks_are_made_unless_forbidden(void)
+{
+    struct options o;
+    char *run[] = {"shm=/x", "zero=1", "looks=0"};
+    CHECK(options_parse(&o, 2, run) == NULL && o.looks);
+    CHECK(options_parse(&o, 3, run) == NULL && !o.looks);
+}
+
+static void test_check_needs_nothing_else(void)
+{
+    struct options o;
+    char *check[] = {"mode=check"};
+    CHECK(options_parse(&o, 1, check) == NULL && o.mode == MODE_CHECK);
 }
 
 static void test_a_trace_belongs_to_a_run(void)
@@ -210,7 +227,7 @@ static void test_horizons(void)
     CHECK(sync_horizon(&y, 2) == 1130);
     CHECK(sync_safe(&y) == 900);
 
-    // A frame of 0 that nobody has seen: its answer limits 0 itself, its arrival the others.
+    // A frame of 0 that no member has seen: its answer limits 0 itself, its arrival the others.
     m[0].own_ns = 4000, m[2].own_ns = 6000, m[0].tx_floor_ns = 3000;
     CHECK(sync_horizon(&y, 0) == 3200);
     CHECK(sync_horizon(&y, 1) == 3100);
@@ -231,7 +248,7 @@ static void test_horizons(void)
     m[2].stopped = 1;
     CHECK(sync_horizon(&y, 1) == 3530 && sync_horizon(&y, 2) == 3500);
 
-    // Machines that have left limit nobody; the end is near when all have.
+    // Machines that have left limit no other; the end is near when all have.
     for (unsigned k = 0; k < 3; k++)
         m[k].own_ns = m[k].tx_done_bound_ns = SYNC_NEVER, m[k].finished = 1, m[k].stopped = 0;
     CHECK(sync_safe(&y) >= SYNC_NEVER && sync_all_finished(&y));
@@ -401,7 +418,7 @@ static void test_a_stride_is_waited_for_while_others_are_at_work(void)
     sync_release(&y);
     CHECK(s->bell.go[0].value == SYNC_GO_ANYHOW && s->bell.go[1].value == SYNC_GO_ANYHOW);
     CHECK(s->bell.go[2].value == SYNC_STAY); // horizon 180
-    // One of them has been told and is not there yet: that is enough.
+    // One of them has been woken and is not there yet: that is enough.
     atomic_store(&s->bell.go[1].value, SYNC_STAY);
     sync_release(&y);
     CHECK(s->bell.go[1].value == SYNC_STAY);
@@ -554,6 +571,8 @@ static void test_who_keeps_the_lock_is_named(void)
 int main(void)
 {
     RUN(test_options);
+    RUN(test_looks_are_made_unless_forbidden);
+    RUN(test_check_needs_nothing_else);
     RUN(test_a_trace_belongs_to_a_run);
     RUN(test_points);
     RUN(test_inbox_is_ordered);

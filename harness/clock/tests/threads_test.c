@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Machines and a fabric as threads over one shared memory: whatever the host's scheduling does,
-// each machine sees the same frames at the same times, nothing arrives late, and nobody waits for
-// ever.
+// each machine sees the same frames at the same times, nothing arrives late, and no machine waits
+// for ever.
 #define _GNU_SOURCE
 #include "check.h"
 

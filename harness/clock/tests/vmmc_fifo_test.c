@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The outgoing FIFO of the backplane's adapter: whatever tasks store that a kernel stops when it is
-// told to, and whatever their peers send, it holds all that enters it.
+// The outgoing FIFO of the backplane's adapter: whatever tasks store that a kernel stops when it
+// must, and whatever their peers send, it holds all that enters it.
 #include "check.h"
 #include "vmmc_world.h"
 
@@ -70,7 +70,7 @@ static void test_the_last_quarter_holds_what_cannot_wait(void)
             store(&v, 1000, VMMC_AU, 0, 1);
         for (unsigned byte = 0; byte < open; byte++)
             store(&v, 1000, VMMC_AU + COMBINED * VMMC_PAGE + byte, 0, 1);
-        CHECK(told_count == 0 && v.open.length == open);
+        CHECK(heard_count == 0 && v.open.length == open);
         if (i % 4 == 0)
             store_across(&v, 1000);
         else if (i % 4 == 1)
@@ -79,7 +79,7 @@ static void test_the_last_quarter_holds_what_cannot_wait(void)
             refused(&v, 1000, 2, 7);
         else
             store(&v, 1000, VMMC_AU, 0, 8);
-        CHECK(told_count == 1 && v.told_high && !v.open.length);
+        CHECK(heard_count == 1 && v.told_high && !v.open.length);
         CHECK(!v.overflow && v.fifo_fill <= config.fifo_bytes);
         free(v.leaving);
     }
@@ -100,20 +100,20 @@ static void test_a_fifo_without_that_room_is_refused(void)
     store(&v, 0, VMMC_DU, transfer(0, 0, 0, VMMC_PAGE), 8);
     store(&v, vmmc_next_ns(&v) - 1, VMMC_AU + COMBINED * VMMC_PAGE, 0, 4);
     vmmc_timeout(&v, vmmc_next_ns(&v));
-    CHECK(sent_count == 2 && v.fifo_fill == 36 + 4128 && told_count == 0 && !v.overflow);
+    CHECK(sent_count == 2 && v.fifo_fill == 36 + 4128 && heard_count == 0 && !v.overflow);
     free(v.leaving);
     config.fifo_bytes = 4128;
     CHECK(vmmc_check(&config) != NULL);
 }
 
-// A node that does what it may, instruction by instruction: tasks store until the kernel has been
-// told to stop them, which is at the end of an instruction; the kernel sends messages while the
-// register says that it may; transfers are begun and packets refused at any time.
+// A node that does what it may, instruction by instruction: tasks store until the kernel has to
+// stop them, which is at the end of an instruction; the kernel sends messages while the register
+// says that it may; transfers are begun and packets refused at any time.
 static void run_node(struct vmmc *v, unsigned long long *state, unsigned instructions)
 {
     bool stopped = false;
     uint64_t now = 1000, at = 0;
-    unsigned told_before = 0;
+    unsigned heard_before = 0;
     for (unsigned i = 0; i < instructions; i++) {
         unsigned long long draw = next_random(state);
         unsigned size = 1u << (draw >> 8 & 3), what = draw >> 16 & 15;
@@ -135,10 +135,10 @@ static void run_node(struct vmmc *v, unsigned long long *state, unsigned instruc
         else if (what > 12)
             refused(v, now, (uint16_t)(2 + (draw >> 44) % 7), (draw >> 48) % 4);
         CHECK(!v->overflow && v->fifo_fill <= v->config->fifo_bytes);
-        for (; told_before < told_count; told_before++)
+        for (; heard_before < heard_count; heard_before++)
             stopped = v->told_high;
-        if (sent_count > SENT_MOST - 100 || told_count > SENT_MOST - 100)
-            sent_count = told_count = told_before = 0;
+        if (sent_count > SENT_MOST - 100 || heard_count > SENT_MOST - 100)
+            sent_count = heard_count = heard_before = 0;
     }
 }
 
@@ -225,7 +225,7 @@ static void test_refusals_of_many_wait_for_the_line(void)
     }
 }
 
-// What waits is the last packet of its import, and leaves when the kernel is told that the FIFO is
+// What waits is the last packet of its import, and leaves when the kernel learns that the FIFO is
 // low, in the order of nodes and exports, as far as there is room.
 static void test_a_refusal_that_waits_is_the_last_of_its_import(void)
 {
@@ -244,7 +244,7 @@ static void test_a_refusal_that_waits_is_the_last_of_its_import(void)
     vmmc_timeout(&v, vmmc_next_ns(&v) - 1);
     CHECK(sent_count == before);
     vmmc_timeout(&v, vmmc_next_ns(&v));
-    CHECK(!v.told_high && told_count == 2 && !v.held_count && sent_count == before + 3);
+    CHECK(!v.told_high && heard_count == 2 && !v.held_count && sent_count == before + 3);
     const struct {
         uint16_t to;
         uint32_t export_id, offset;

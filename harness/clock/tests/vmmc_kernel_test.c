@@ -6,17 +6,17 @@
 
 enum { TOLD_HEADER_AT = 26, TOLD_DATA_AT = 58 };
 
-// What the kernel was told as number `number`; its frame is checked.
-static struct vmmc_packet told_header(unsigned number)
+// What the kernel heard as number `number`; its frame is checked.
+static struct vmmc_packet heard_header(unsigned number)
 {
     static const uint8_t HEAD[] = "\xff\xff\xff\xff\xff\xff\x02\x53\x48\x52\x00\x00\x88\xb5"
                                   "sundial-vmmc";
     struct vmmc_packet header;
-    CHECK(number < told_count);
-    CHECK(memcmp(told[number].frame, HEAD, TOLD_HEADER_AT) == 0);
-    memcpy(&header, told[number].frame + TOLD_HEADER_AT, sizeof header);
+    CHECK(number < heard_count);
+    CHECK(memcmp(heard[number].frame, HEAD, TOLD_HEADER_AT) == 0);
+    memcpy(&header, heard[number].frame + TOLD_HEADER_AT, sizeof header);
     uint32_t data = header.kind == VMMC_IS_CONTROL ? header.length : 0;
-    CHECK(told[number].length == (data > 2 ? TOLD_DATA_AT + data : 60));
+    CHECK(heard[number].length == (data > 2 ? TOLD_DATA_AT + data : 60));
     return header;
 }
 
@@ -37,12 +37,12 @@ static void test_a_message_goes_from_kernel_to_kernel(void)
     CHECK(p->from == 1 && p->to == 2 && !p->flags && !p->export_id && !p->generation && !p->count);
     for (unsigned i = 0; i < 64; i++)
         CHECK(sent[1].data[i] == i / 8 + 1);
-    CHECK(told_count == 0);
+    CHECK(heard_count == 0);
     deliver(&b, p, sent[1].data);
-    CHECK(sent_count == 2 && told_count == 1 && counted(&b, VMMC_TOLD_AT) == 1);
-    struct vmmc_packet header = told_header(0);
+    CHECK(sent_count == 2 && heard_count == 1 && counted(&b, VMMC_TOLD_AT) == 1);
+    struct vmmc_packet header = heard_header(0);
     CHECK(memcmp(&header, p, sizeof header) == 0);
-    CHECK(memcmp(told[0].frame + TOLD_DATA_AT, sent[1].data, 64) == 0);
+    CHECK(memcmp(heard[0].frame + TOLD_DATA_AT, sent[1].data, 64) == 0);
     free(a.leaving);
     free(b.leaving);
 }
@@ -69,7 +69,7 @@ static void test_messages_have_a_length_and_a_node(void)
     store(&v, 0, VMMC_MESSAGE_AT + 252, 5, 8);
     store(&v, 0, VMMC_MESSAGE_AT + 256, 5, 8);
     CHECK(counted(&v, VMMC_MESSAGE_AT + 248) == ~0ull && !counted(&v, VMMC_MESSAGE_AT + 256));
-    // One that is longer, or not whole, is nobody's.
+    // One that is longer, or not whole, is dropped.
     struct vmmc_packet packet = {.version = 1, .kind = VMMC_IS_CONTROL, .from = 2, .to = 1};
     const uint8_t data[VMMC_PAGE] = {0};
     packet.length = 257;
@@ -81,7 +81,7 @@ static void test_messages_have_a_length_and_a_node(void)
     packet.kind = VMMC_IS_FIFO; // never on the way
     packet.length = 0;
     deliver(&v, &packet, data);
-    CHECK(told_count == 0 && sent_count == 2 && counted(&v, VMMC_REFUSED_AT) == 3);
+    CHECK(heard_count == 0 && sent_count == 2 && counted(&v, VMMC_REFUSED_AT) == 3);
     free(v.leaving);
 }
 
@@ -126,35 +126,35 @@ static void test_the_kernel_is_told_of_notifications_and_refusals(void)
     packet.sequence = 77;
     uint8_t data[VMMC_PAGE] = {1};
     deliver(&v, &packet, data);
-    CHECK(told_count == 0 && memory[0] == 1);
+    CHECK(heard_count == 0 && memory[0] == 1);
     packet.flags = VMMC_NOTIFIES;
     data[0] = 2;
     deliver(&v, &packet, data);
-    CHECK(told_count == 1 && told[0].written == 2); // after the data
-    struct vmmc_packet header = told_header(0);
+    CHECK(heard_count == 1 && heard[0].written == 2); // after the data
+    struct vmmc_packet header = heard_header(0);
     CHECK(memcmp(&header, &packet, sizeof header) == 0);
     packet.kind = VMMC_IS_DU;
     packet.flags = VMMC_NOTIFIES | VMMC_LAST;
     deliver(&v, &packet, data);
-    CHECK(told_count == 2 && told_header(1).kind == VMMC_IS_DU);
-    // What is refused notifies nobody; the sender's kernel is told.
+    CHECK(heard_count == 2 && heard_header(1).kind == VMMC_IS_DU);
+    // What is refused notifies no task; the sender's kernel learns of it.
     packet.generation = 8;
     deliver(&v, &packet, data);
-    CHECK(told_count == 2 && sent_count == 1 && sent[0].header.kind == VMMC_IS_NACK);
+    CHECK(heard_count == 2 && sent_count == 1 && sent[0].header.kind == VMMC_IS_NACK);
     packet = sent[0].header;
     packet.from = 1;
     packet.to = 2;
     deliver(&v, &packet, data);
-    CHECK(told_count == 3 && counted(&v, VMMC_NACKS_AT) == 1 && sent_count == 1);
-    header = told_header(2);
+    CHECK(heard_count == 3 && counted(&v, VMMC_NACKS_AT) == 1 && sent_count == 1);
+    header = heard_header(2);
     CHECK(memcmp(&header, &packet, sizeof header) == 0);
     free(v.leaving);
 }
 
-// Whether the kernel was told of the FIFO so, as number `number`.
-static bool told_fill(unsigned number, bool high, uint32_t fill)
+// Whether the kernel heard of the FIFO so, as number `number`.
+static bool heard_fill(unsigned number, bool high, uint32_t fill)
 {
-    struct vmmc_packet p = told_header(number);
+    struct vmmc_packet p = heard_header(number);
     return p.kind == VMMC_IS_FIFO && p.flags == high && p.count == fill && p.from == 1 &&
            p.to == 1 && p.length == 0;
 }
@@ -168,25 +168,25 @@ static void test_a_filling_fifo_is_told_once_and_when_it_is_low(void)
     bind(&v, 0, 2, 0, VMMC_ENABLED);
     for (unsigned i = 0; i < 77; i++)
         store(&v, 1000, VMMC_AU + 8 * i, i, 8);
-    CHECK(told_count == 0 && vmmc_next_ns(&v) == UINT64_MAX);
+    CHECK(heard_count == 0 && vmmc_next_ns(&v) == UINT64_MAX);
     store(&v, 1000, VMMC_AU, 0, 8);
-    CHECK(told_count == 1 && told_fill(0, true, 3120));
+    CHECK(heard_count == 1 && heard_fill(0, true, 3120));
     // 25 packets are low: 53 have left then.
     CHECK(vmmc_next_ns(&v) == 1000 + 53 * 200);
     store(&v, 5000, VMMC_AU, 0, 8); // 20 have left
     for (unsigned i = 0; i < 20; i++)
         store(&v, 5008, VMMC_AU, 0, 8);
-    CHECK(told_count == 1);
+    CHECK(heard_count == 1);
     vmmc_timeout(&v, 11600);
-    CHECK(told_count == 1 && vmmc_next_ns(&v) == 11600 + 21 * 200);
+    CHECK(heard_count == 1 && vmmc_next_ns(&v) == 11600 + 21 * 200);
     vmmc_timeout(&v, 15799);
-    CHECK(told_count == 1);
+    CHECK(heard_count == 1);
     vmmc_timeout(&v, 15800);
-    CHECK(told_count == 2 && told_fill(1, false, 1000));
+    CHECK(heard_count == 2 && heard_fill(1, false, 1000));
     CHECK(vmmc_next_ns(&v) == UINT64_MAX);
     for (unsigned i = 0; i < 53; i++)
         store(&v, 15800, VMMC_AU, 0, 8);
-    CHECK(told_count == 3 && told_fill(2, true, 3120));
+    CHECK(heard_count == 3 && heard_fill(2, true, 3120));
     free(v.leaving);
 }
 
@@ -206,7 +206,8 @@ static void test_the_engine_pauses_while_the_fifo_has_no_room_for_its_packet(voi
     // 55 packets of 40 bytes behind it are on the line from 8,226,800 on, each 40 us.
     for (unsigned i = 0; i < 55; i++)
         store(&v, 5000000, VMMC_AU, i, 8);
-    CHECK(told_count == 1 && told_fill(0, true, 4128 + 52 * 40) && counted(&v, VMMC_HIGH_AT) == 1);
+    CHECK(heard_count == 1 && heard_fill(0, true, 4128 + 52 * 40) &&
+          counted(&v, VMMC_HIGH_AT) == 1);
     // Read, but the FIFO is high: until 51 are left, of the 52 that were there or of the 55.
     vmmc_timeout(&v, 8194800);
     CHECK(sent_count == 56 && vmmc_next_ns(&v) == 8226800 + 40000);
@@ -214,9 +215,9 @@ static void test_the_engine_pauses_while_the_fifo_has_no_room_for_its_packet(voi
     CHECK(sent_count == 56 && vmmc_next_ns(&v) == 8226800 + 4 * 40000);
     memory[9 * VMMC_PAGE] = 77; // of the second piece
     vmmc_timeout(&v, 8386799);
-    CHECK(told_count == 1 && sent_count == 56);
-    vmmc_timeout(&v, 8386800); // told first: then it leaves, as it is in memory now
-    CHECK(told_count == 2 && told_fill(1, false, 2040) && !counted(&v, VMMC_HIGH_AT));
+    CHECK(heard_count == 1 && sent_count == 56);
+    vmmc_timeout(&v, 8386800); // the frame first: then it leaves, as it is in memory now
+    CHECK(heard_count == 2 && heard_fill(1, false, 2040) && !counted(&v, VMMC_HIGH_AT));
     CHECK(sent_count == 57 && sent[56].data[0] == 77 && v.fifo_fill == 2040 + 4128);
     // The next one is read from now on. With the one before it the FIFO would be high, so that has
     // left first: behind 51 of 40 bytes.
@@ -225,7 +226,7 @@ static void test_the_engine_pauses_while_the_fifo_has_no_room_for_its_packet(voi
     CHECK(sent_count == 57 && vmmc_next_ns(&v) == 8386800 + 2040000 + 4128000);
     vmmc_timeout(&v, 14554800);
     CHECK(sent_count == 58 && v.fifo_fill == 4128 && sent[57].header.flags == VMMC_LAST);
-    CHECK(vmmc_next_ns(&v) == UINT64_MAX && told_count == 2);
+    CHECK(vmmc_next_ns(&v) == UINT64_MAX && heard_count == 2);
     free(v.leaving);
 }
 
@@ -245,7 +246,7 @@ static void test_a_flood_of_short_transfers_leaves_the_last_quarter_free(void)
         if (counted(&v, VMMC_DU + VMMC_PENDING_AT) == VMMC_TRANSFERS)
             continue;
         store(&v, now, VMMC_DU, transfer(0, 0, begun++ % VMMC_PAGE, 1), 8);
-        CHECK(!v.overflow && v.fifo_fill <= 32768 / 4 * 3 && told_count == 0);
+        CHECK(!v.overflow && v.fifo_fill <= 32768 / 4 * 3 && heard_count == 0);
     }
     // The line has never been idle since the first: 200 packets an engine ahead, at least.
     CHECK(sent_count > 600000 / 165 - 50 && v.fifo_fill > 32768 / 4 * 3 - 33);
@@ -283,7 +284,7 @@ static void test_random_fills_are_told_when_they_happen(void)
                 vmmc_timeout(&v, now);
             if (low) {
                 high = false;
-                CHECK(told_count == expected + 1 && told_fill(expected, false, fill));
+                CHECK(heard_count == expected + 1 && heard_fill(expected, false, fill));
                 expected++;
             }
             // In bursts, with pauses between.
@@ -297,11 +298,11 @@ static void test_random_fills_are_told_when_they_happen(void)
                 next_store = now + (next_random(&state) % 200 ? next_random(&state) % 60 : 40000);
                 if (!high && fill > small.fifo_bytes / 4 * 3) {
                     high = true;
-                    CHECK(told_count == expected + 1 && told_fill(expected, true, fill));
+                    CHECK(heard_count == expected + 1 && heard_fill(expected, true, fill));
                     expected++;
                 }
             }
-            CHECK(told_count == expected && sent_count == entered && !v.overflow);
+            CHECK(heard_count == expected && sent_count == entered && !v.overflow);
         }
         all += expected;
         free(v.leaving);
@@ -368,16 +369,16 @@ static void test_nothing_that_is_stored_or_arrives_breaks_the_adapter(void)
             memcpy(packet, &header, sizeof header);
             uint64_t before = counted(&v, VMMC_REFUSED_AT) + counted(&v, VMMC_WRITTEN_AT) +
                               counted(&v, VMMC_NACKS_AT);
-            unsigned told_before = told_count;
+            unsigned heard_before = heard_count;
             vmmc_receive(&v, now, packet, VMMC_HEADER + length);
             uint64_t after = counted(&v, VMMC_REFUSED_AT) + counted(&v, VMMC_WRITTEN_AT) +
                              counted(&v, VMMC_NACKS_AT);
-            // Each packet is written, refused, or told.
-            CHECK(after == before + 1 ||
-                  (after == before && header.kind == VMMC_IS_CONTROL && told_count > told_before));
+            // Each packet is written, refused, or reported to the kernel.
+            CHECK(after == before + 1 || (after == before && header.kind == VMMC_IS_CONTROL &&
+                                          heard_count > heard_before));
             refused = counted(&v, VMMC_REFUSED_AT);
         }
-        CHECK(refused && told_count == counted(&v, VMMC_TOLD_AT));
+        CHECK(refused && heard_count == counted(&v, VMMC_TOLD_AT));
         CHECK(v.overflow || sent_count == counted(&v, VMMC_PACKETS_AT));
         uint32_t next[VMMC_NODES + 1] = {0};
         for (unsigned i = 0; i < sent_count; i++) {
@@ -385,8 +386,8 @@ static void test_nothing_that_is_stored_or_arrives_breaks_the_adapter(void)
             CHECK(p->to >= 1 && p->to <= VMMC_NODES && p->to != 1 && p->from == 1);
             CHECK(p->sequence == next[p->to]++ && p->kind >= 1 && p->kind <= 4);
         }
-        for (unsigned i = 0; i < told_count; i++)
-            CHECK(told[i].length >= 60 && told[i].length <= TOLD_DATA_AT + VMMC_MESSAGE_MOST);
+        for (unsigned i = 0; i < heard_count; i++)
+            CHECK(heard[i].length >= 60 && heard[i].length <= TOLD_DATA_AT + VMMC_MESSAGE_MOST);
         free(v.leaving);
     }
 }

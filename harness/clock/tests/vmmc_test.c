@@ -114,7 +114,7 @@ static void test_what_is_not_bound_stays_here(void)
     struct vmmc v;
     begin(&v, &CONFIG);
     bind(&v, 0, 1, 0, VMMC_ENABLED);  // itself
-    bind(&v, 1, 65, 0, VMMC_ENABLED); // nobody
+    bind(&v, 1, 65, 0, VMMC_ENABLED); // no such node
     bind(&v, 2, 2, 0, VMMC_COMBINE);  // not enabled
     for (unsigned page = 0; page < 4; page++)
         store(&v, 100, VMMC_AU + page * VMMC_PAGE + 8, page + 1, 8);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A world around the backplane's adapter: one memory, and a record of what it sent and told.
+// A world around the backplane's adapter: one memory, and a record of what it sent and what its
+// kernel heard.
 #pragma once
 
 #include "check.h"
@@ -25,13 +26,13 @@ static struct {
     uint8_t data[VMMC_PAGE];
 } sent[SENT_MOST];
 static unsigned sent_count;
-// What the guest's kernel was told; `written`: the memory's first byte just then.
+// What the guest's kernel heard; `written`: the memory's first byte just then.
 static struct {
     uint8_t frame[512];
     size_t length;
     uint8_t written;
-} told[SENT_MOST];
-static unsigned told_count;
+} heard[SENT_MOST];
+static unsigned heard_count;
 
 static inline void send(const uint8_t *packet, size_t length)
 {
@@ -55,10 +56,10 @@ static inline void write_memory(uint64_t address, const void *bytes, uint64_t le
 
 static inline void tell(const uint8_t *frame, size_t length)
 {
-    CHECK(told_count < SENT_MOST && length <= sizeof told->frame);
-    told[told_count].length = length;
-    told[told_count].written = memory[0];
-    memcpy(told[told_count++].frame, frame, length);
+    CHECK(heard_count < SENT_MOST && length <= sizeof heard->frame);
+    heard[heard_count].length = length;
+    heard[heard_count].written = memory[0];
+    memcpy(heard[heard_count++].frame, frame, length);
 }
 
 static const struct vmmc_world WORLD = {send, read_memory, write_memory, tell};
@@ -68,7 +69,7 @@ static inline void begin(struct vmmc *v, const struct vmmc_config *config)
     uint8_t *own = seen[config->node - 1];
     memset(own, 0, VMMC_BYTES);
     memset(memory, 0, sizeof memory);
-    sent_count = told_count = 0;
+    sent_count = heard_count = 0;
     vmmc_init(v, config, &WORLD, own);
 }
 

@@ -14,17 +14,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import cast
 
 from sundial.cli import rooms
 from sundial.errors import SundialError
 from sundial.machines.accelerator import PROBE_S, probe_kernels, runs_kvm
+from sundial.machines.certificates import OTHER_QEMU, Certificate
 from sundial.machines.confinement import Holds, holds
 from sundial.machines.connection import EMULATOR
 from sundial.machines.cores import may_hurry
 from sundial.model.catalog import ROOT
 
-TESTED_QEMU = ("7.2", "10.0")
-"""As in harness/clock/qemu.c: the plugin relies on internals that were read in these versions."""
 LEAST_TSHARK = (4, 0)
 LEAST_SHM = 48 << 20
 """A machine takes 0.9 MB at an MTU of 1,500 bytes and 9.5 MB at 18,174. Containers have 64 MB."""
@@ -125,6 +125,10 @@ class Host:
         found = (image for image in known.list() if image.chosen)
         return {image.name: image.state for image in found if image.name in usual or image.state == "built"}
 
+    def certificate(self) -> Certificate | None:
+        """What is known of QEMU's virtual time; None: nothing yet."""
+        return cast("Certificate | None", rooms.certificate())
+
     def libvirt(self) -> str:
         """Version of libvirt, after its embedded driver was opened once. Raises SundialError."""
         with tempfile.TemporaryDirectory(prefix="sundial-", dir="/tmp") as folder:
@@ -195,10 +199,16 @@ def check_qemu(host: Host) -> Check:
     if status != 0 or found is None:
         return Check("qemu", State.LACKING, "not found", "apt-get install qemu-system-x86")
     version = found[1] + found[2]
-    if found[1] not in TESTED_QEMU:
-        mend = f"virtual time needs QEMU {' or '.join(TESTED_QEMU)}; with other versions use --clock real"
-        return Check("qemu", State.LACKING, f"{version}, which is not tested", mend)
-    return Check("qemu", State.GOOD, version)
+    if not host.exists(PLUGIN):
+        return Check("qemu", State.GOOD, version)
+    certificate = host.certificate()
+    if certificate is None:
+        mend = "the first run under virtual time certifies it, or ./sundial doctor --certify"
+        return Check("qemu", State.OPTIONAL, f"{version}, not certified for virtual time yet", mend)
+    if certificate.difference is not None:
+        words = f"{version} does not keep virtual time: {certificate.difference}"
+        return Check("qemu", State.LACKING, words, OTHER_QEMU)
+    return Check("qemu", State.GOOD, f"{version}, {'tested' if certificate.tested else 'certified on this host'}")
 
 
 def check_plugins(host: Host) -> Check:

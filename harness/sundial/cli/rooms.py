@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from sundial import limits
 from sundial.model.catalog import ROOT
+from sundial.plan.request import EMBEDDED
 
 if TYPE_CHECKING:
     from sundial.model.network import Network
@@ -261,6 +262,26 @@ def reproduce(
     at_once = jobs or _room("sundial.reproduce.workers").jobs_of_this_host()
     request = room.Request(name, scale, seed, CAPTURES, out, connect, command, at_once)
     return room.perform(request, room.Doors(making, pin), progress)
+
+
+def certify(progress: Progress, *, again: bool) -> dict[str, Any]:
+    """Certify the emulator for virtual time unless it is known, or `again`; answers its version and on what that rests.
+
+    Raises HostLacks where it does not keep virtual time, Interrupted.
+    """
+    found = None if again else certificate()
+    if found is None or found.difference is not None:
+        session = _room("sundial.run.session").open_session(EMBEDDED)
+        certification, runner = _room("sundial.run.certification"), _room("sundial.run.runner")
+        found = certification.require(session, progress, runner.run, again=again)
+    return {"version": found.version, "tested": found.tested}
+
+
+def certificate() -> Any:
+    """What is known of the emulator: `.version`, `.difference`, `.tested`; None: nothing yet. Raises HostLacks."""
+    places = _room("sundial.run.places")
+    where = places.Places()
+    return _room("sundial.run.session").certificates(where).find(places.emulator(), where.plugin)
 
 
 def images(recipe: str | None = None) -> Any:

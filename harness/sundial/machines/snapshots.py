@@ -70,6 +70,7 @@ class Snapshot:
     zero_ns: int
     """The guest's TSC at zero of the time axis."""
     seals: tuple[tuple[str, Seal], ...]
+    memory_sha256: str
 
     @property
     def state(self) -> Path:
@@ -161,7 +162,8 @@ class SnapshotStore:
         files = {name: _file(known) for name, known in checked.items()}
         if files != meta["files"]:
             write_summed(place / "meta.json", {**meta, "files": files})
-        return Snapshot(digest, place, meta["zero_ns"], tuple((name, known.seal) for name, known in checked.items()))
+        seals = tuple((name, known.seal) for name, known in checked.items())
+        return Snapshot(digest, place, meta["zero_ns"], seals, checked[MEMORY].value)
 
     def _make(self, key: SnapshotKey, digest: str, make: Maker) -> None:
         place = self._folder / digest

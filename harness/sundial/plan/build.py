@@ -17,6 +17,7 @@ from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, Plugin
 from sundial.plan.fabric import fabric_config
 from sundial.plan.jobs import build_idle_jobs, build_jobs, encode_job
 from sundial.plan.paths import RunPaths
+from sundial.plan.request import CALM, Stirring
 from sundial.plan.segment import mapped_adapter
 from sundial.plan.trace import Function, traced_functions
 from sundial.seams.job import Job
@@ -173,6 +174,7 @@ def run_plugin(
     report: Path,
     zero_ns: int,
     trace: TraceFiles | None = None,
+    stirring: Stirring = CALM,
 ) -> Plugin:
     """The plugin of `node` in a run under virtual time: restored with its clock at `zero_ns`."""
     traced = () if trace is None else (("trace", str(trace.trace)), ("points", str(trace.points)))
@@ -189,6 +191,7 @@ def run_plugin(
             ("supervisor", supervisor),
             *_mapped(plan.network, node),
             *traced,
+            *stirring.arguments(),
         ),
     )
 
@@ -200,7 +203,7 @@ def _mapped(network: Network, node: Node) -> tuple[tuple[str, str], ...]:
     return ((segment.kind, mapped_adapter(segment, node)),)
 
 
-def boot_plugin(node: Node, library: Path, *, supervisor: int, report: Path) -> Plugin:
+def boot_plugin(node: Node, library: Path, *, supervisor: int, report: Path, stirring: Stirring = CALM) -> Plugin:
     """The plugin of a machine booted for a snapshot: it freezes when the guest waits for its job."""
     return Plugin(
         library,
@@ -210,6 +213,7 @@ def boot_plugin(node: Node, library: Path, *, supervisor: int, report: Path) -> 
             ("shift", icount_shift(node.mips)),
             ("report", str(report)),
             ("supervisor", supervisor),
+            *stirring.arguments(),
         ),
     )
 

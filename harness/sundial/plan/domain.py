@@ -231,10 +231,10 @@ def _machine_arguments(spec: DomainSpec) -> Iterator[str]:
 def _netdevs(spec: DomainSpec) -> Iterator[str]:
     for number, nic in enumerate(spec.nics):
         if isinstance(nic, FrameStream):
-            where = f"addr.type=unix,addr.path={_escaped(nic.path)}"
+            where = f"addr.type=unix,addr.path={escaped(nic.path)}"
             yield from ("-netdev", f"stream,id=n{number},server=off,{where}")
             continue
-        own, far = _escaped(nic.machine_end), _escaped(nic.fabric_end)
+        own, far = escaped(nic.machine_end), escaped(nic.fabric_end)
         ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={far}"
         yield from ("-netdev", f"dgram,id=n{number},{ends}")
 
@@ -242,25 +242,25 @@ def _netdevs(spec: DomainSpec) -> Iterator[str]:
 def _run_arguments(spec: DomainSpec) -> Iterator[str]:
     if spec.memory_file is not None:
         shared = "on" if spec.memory_file.shared else "off"
-        path = _escaped(spec.memory_file.path)
+        path = escaped(spec.memory_file.path)
         yield from ("-object", f"memory-backend-file,id={_MEMORY},size={spec.memory},mem-path={path},share={shared}")
         # Later options win: the memory that libvirt made stays untouched, and costs nothing.
         yield from ("-machine", f"memory-backend={_MEMORY}")
     samples = "socket,id=samples,server=off" if spec.dials else "file,id=samples"
-    yield from ("-chardev", f"{samples},path={_escaped(spec.samples)}")
+    yield from ("-chardev", f"{samples},path={escaped(spec.samples)}")
     if spec.exec_socket is not None:
-        yield from ("-chardev", f"socket,id=exec,server=on,wait=off,path={_escaped(spec.exec_socket)}")
+        yield from ("-chardev", f"socket,id=exec,server=on,wait=off,path={escaped(spec.exec_socket)}")
     if spec.loopback is not None:
-        yield from ("-chardev", f"file,id=loopback,path={_escaped(spec.loopback)}")
-    yield from ("-fw_cfg", f"name={JOB_FILE},file={_escaped(spec.job)}")
+        yield from ("-chardev", f"file,id=loopback,path={escaped(spec.loopback)}")
+    yield from ("-fw_cfg", f"name={JOB_FILE},file={escaped(spec.job)}")
     if spec.plugin is not None:
-        arguments = "".join(f",{name}={_escaped(value)}" for name, value in spec.plugin.arguments)
-        yield from ("-plugin", f"file={_escaped(spec.plugin.path)}{arguments}")
+        arguments = "".join(f",{name}={escaped(value)}" for name, value in spec.plugin.arguments)
+        yield from ("-plugin", f"file={escaped(spec.plugin.path)}{arguments}")
     if spec.incoming:
         yield from ("-incoming", "defer")
 
 
-def _escaped(value: Path | str | int) -> str:
+def escaped(value: Path | str | int) -> str:
     """A value for QEMU's command line, with commas doubled."""
     return str(value).replace(",", ",,")
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,6 +29,25 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True)
+class Stirring:
+    """How the clocks of a trial look at their horizons, which must not change anything that its guests do."""
+
+    jitter_ns: int | None = None
+    """Mean distance of further gates and looks at pseudo-random times; None: there are none."""
+    looks: bool = True
+    """False: gates alone."""
+
+    def arguments(self) -> tuple[tuple[str, int], ...]:
+        """Of the clock plugin."""
+        jitter = () if self.jitter_ns is None else (("jitter", self.jitter_ns),)
+        return jitter if self.looks else (*jitter, ("looks", 0))
+
+
+CALM = Stirring()
+"""The clocks look when they must."""
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """One run to make."""
 
@@ -48,6 +67,8 @@ class RunRequest:
     """Recipe of the checkout's images, if the command names one."""
     while_running: Callable[[], AbstractContextManager[None]] = nullcontext
     """Context entered when all machines run, and left when the run has ended or failed."""
+    trial: Stirring | None = None
+    """The run is a trial of the emulator; None: an ordinary run, which needs an emulator that is certified."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +78,10 @@ class RunResult:
     path: Path
     virtual_ns: int
     wall_s: float
+    clocks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The last report of each machine's clock plugin; empty under the real clock."""
+    memories: Mapping[str, str] = field(default_factory=dict)
+    """The sha256 of the main memory that each machine was restored with; empty under the real clock."""
 
 
 @dataclass(frozen=True)

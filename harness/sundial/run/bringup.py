@@ -31,6 +31,7 @@ from sundial.model.network import Network
 from sundial.model.topology import Accelerator, Clock
 from sundial.plan.build import Plan
 from sundial.plan.paths import RunPaths
+from sundial.plan.request import CALM, Stirring
 from sundial.run import record
 from sundial.run.collect import Digests, collect_samples, collect_what_is_there, digests
 from sundial.run.directory import RunFolder, disk_full_is_a_failure
@@ -77,6 +78,7 @@ class Order:
     """Folder of pinned images, instead of the checkout's."""
     recipe: str | None = None
     """Recipe of the checkout's images; None: the chosen one."""
+    stirring: Stirring = CALM
 
 
 class BringUp:
@@ -131,6 +133,7 @@ class BringUp:
             interactive=order.interactive,
             kvm=accelerator == "kvm",
             traces=traces,
+            stirring=order.stirring,
         )
         self.document.hosts({name: site.record() for name, site in self.rig.sites.items()})
         self._order = order

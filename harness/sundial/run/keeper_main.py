@@ -31,6 +31,7 @@ from sundial.machines.waiting import WALL, Clock, in_parallel
 from sundial.model.images import IMAGES
 from sundial.plan.build import plan_topology
 from sundial.plan.request import Kept, KeptMachine, UpRequest
+from sundial.run import certification, runner
 from sundial.run.bringup import BringUp, Order, State
 from sundial.run.directory import claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import GuestFiles
@@ -349,6 +350,8 @@ def main() -> int:
                 raise BadInput(f"{request.network.name} is up already")
             try:
                 session = open_session(request.connect, places)
+                if request.clock == "virtual":
+                    certification.require(session, reporter, runner.run)
                 Keeper(request, session, interrupts, reporter).keep(folder)
             finally:
                 folder.let_go()

@@ -38,6 +38,21 @@ class Places:
         return self.private / "programs.json"
 
     @property
+    def emulators(self) -> Path:
+        """Digests of emulators, which are read again when they have changed."""
+        return self.private / "emulators.json"
+
+    @property
+    def certificates(self) -> Path:
+        """What was found when emulators were certified for virtual time, by their digests."""
+        return self.private / "certificates.json"
+
+    @property
+    def trials(self) -> Path:
+        """The runs of a certification, which are kept if it failed."""
+        return self.private / "trials"
+
+    @property
     def kvm(self) -> Path:
         """Cache of whether a guest boots under KVM here, valid until the host's next boot."""
         return self.private / "kvm.json"

@@ -29,6 +29,7 @@ from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin, watch_plugin
 from sundial.plan.domain import DomainSpec, MemoryFile, Plugin, domain_xml
 from sundial.plan.jobs import encode_job
+from sundial.plan.request import CALM, Stirring
 from sundial.run.fabric import Fabric
 from sundial.run.loopback import LOOPBACK
 from sundial.run.remote import RemoteSite
@@ -61,8 +62,14 @@ class Rig:
         interactive: bool,
         kvm: bool = False,
         traces: Traces | None = None,
+        stirring: Stirring = CALM,
     ) -> None:
         self.plan = plan
+        self.clocks: dict[str, dict[str, Any]] = {}
+        """The last report of each machine's plugin, once all is taken down."""
+        self.memories: dict[str, str] = {}
+        """The sha256 of the main memory that each machine is restored with."""
+        self._stirring = stirring
         self._traces = traces
         self.queue = queue
         self.folder = folder
@@ -99,13 +106,16 @@ class Rig:
         found: dict[str, Snapshot] = {}
         for node in self.plan.network.nodes:
             boot = self._boot(node)
-            maker = SnapshotMaker(self._session, self.plan, node, boot, self._interactive)
+            # What is kept for other runs is booted as ever.
+            stirring = self._stirring if self._cold else CALM
+            maker = SnapshotMaker(self._session, self.plan, node, boot, self._interactive, stirring=stirring)
             key = snapshot_key(maker.spec(self.folder), node.mips, boot, self._session.places.plugin, qemu)
             if key.digest() not in held:
                 using: AbstractContextManager[Snapshot] = store.use(key, maker.make, report)
                 held[key.digest()] = self._snapshots.enter_context(using)
             found[node.name] = held[key.digest()]
             self._zeros[node.name] = found[node.name].zero_ns
+            self.memories[node.name] = found[node.name].memory_sha256
             if self._traces is not None:
                 target = self._node_folder(node.name)
                 self._traces.prepare(self._session, node, boot, found[node.name], self._interactive, target, say)
@@ -203,6 +213,7 @@ class Rig:
             site.close()
         self._deafen.close()
         cut = None if self._traces is None else self._traces.collect(self.report, self._node_folder)
+        self.clocks = {name: self.report(name) for name in self.machines} if self.plan.clock == "virtual" else {}
         intact = all(snapshot.is_sealed() for snapshot in self._held)
         self._snapshots.close()
         for path in (self.plan.paths.shm, self.folder):
@@ -307,6 +318,7 @@ class Rig:
             report=self.folder / f"report-{node.name}",
             zero_ns=zero_ns,
             trace=None if self._traces is None else self._traces.files(node.name),
+            stirring=self._stirring,
         )
 
     def _boot(self, node: Node) -> Boot:

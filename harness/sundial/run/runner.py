@@ -19,7 +19,8 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.plan.build import Plan, plan_run
-from sundial.plan.request import Progress, RunRequest, RunResult
+from sundial.plan.request import CALM, Progress, RunRequest, RunResult
+from sundial.run import certification
 from sundial.run.bringup import BringUp, Order, State
 from sundial.run.directory import RunFolder, claim_exactly, claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import look_at_all
@@ -55,13 +56,17 @@ def run(
     """Make one run; `start_order` names machines to start first.
 
     Raises BadInput before anything is started; HostLacks; RunFailed with the machine and its console's last lines;
-    Interrupted. The last two leave a run directory with the error, or a complete one if the machines had ended.
+    Interrupted. The last two leave a run directory with the error, or a complete one if the machines had ended. An
+    emulator that is not known yet is certified first, if time is virtual.
     """
     ordered(request.experiment.network.nodes, start_order)
     require_for(request.experiment.network)
     interrupts = Interrupts()
     with interrupts.taken():
         live = session or open_session(request.connect)
+    if request.experiment.clock == "virtual" and request.trial is None:
+        certification.require(live, progress, run)
+    with interrupts.taken():
         bring_up = BringUp(order_of(request, start_order), live, interrupts, progress.say)
         scenario = request.experiment.scenario.name
         return Run(bring_up, interrupts, scenario, progress, watchdog or Watchdog(), request.while_running).make()
@@ -91,6 +96,7 @@ def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
         start_order=start_order,
         images=request.images,
         recipe=request.recipe,
+        stirring=request.trial or CALM,
     )
 
 
@@ -140,7 +146,7 @@ class Run:
                 error.folder = final
             raise error
         assert virtual_ns is not None
-        return RunResult(final, virtual_ns, wall_s)
+        return RunResult(final, virtual_ns, wall_s, self._rig.clocks, self._rig.memories)
 
     def _live(self) -> int:
         """Bring up and watch to the end. Returns the run's length. Raises RunFailed, Interrupted."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sundial.machines.accelerator import Chosen, choose, probe_kernels, runs_kvm
+from sundial.machines.certificates import Certificates
 from sundial.machines.confinement import hand_over, qemu_user
 from sundial.machines.connection import open_hypervisor
 from sundial.machines.console import qemu_words
@@ -47,6 +48,8 @@ class Session:
     runs_kvm: Callable[[Path, Path], bool] = runs_kvm
     qemu_user: int | None = None
     """User of QEMU if root starts it."""
+    certificates: Certificates | None = None
+    """None: every emulator is taken for virtual time."""
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _hosts: dict[str, RemoteHost] = field(default_factory=dict)
 
@@ -165,10 +168,16 @@ def open_session(connect: str, places: Places | None = None) -> Session:
         guard.stop()
         raise
     user = qemu_user(where.confine) if connect == EMBEDDED else None
-    session = Session(where, runtime, guard, hypervisor, connect, qemu_user=user)
+    known = certificates(where)
+    session = Session(where, runtime, guard, hypervisor, connect, qemu_user=user, certificates=known)
     _open[connect] = session
     atexit.register(_close, connect)
     return session
+
+
+def certificates(places: Places) -> Certificates:
+    """Of the emulators of a checkout."""
+    return Certificates(places.certificates, Book(places.emulators))
 
 
 def _close(connect: str) -> None:

@@ -30,6 +30,7 @@ from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, boot_plugin, domain_spec
 from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, domain_xml
 from sundial.plan.jobs import WAITING, encode_job
+from sundial.plan.request import CALM, Stirring
 from sundial.run.session import Session
 from sundial.run.supervisor import PANIC_S
 from sundial.run.watch import processor_s
@@ -76,8 +77,19 @@ def snapshot_key(spec: DomainSpec, mips: Decimal, boot: Boot, plugin: Path, qemu
 class SnapshotMaker:
     """Boots a machine like one node and saves it; an interactive machine has two more ports."""
 
-    def __init__(self, session: Session, plan: Plan, node: Node, boot: Boot, interactive: bool, clock: Clock = WALL):
+    def __init__(
+        self,
+        session: Session,
+        plan: Plan,
+        node: Node,
+        boot: Boot,
+        interactive: bool,
+        clock: Clock = WALL,
+        *,
+        stirring: Stirring = CALM,
+    ) -> None:
         self._session = session
+        self._stirring = stirring
         self._plan = plan
         self._node = node
         self._boot = boot
@@ -94,7 +106,13 @@ class SnapshotMaker:
             exec_socket=folder / "e.sock" if self._interactive else None,
             loopback=folder / "inner" if self._node.inner else None,
         )
-        plugin = boot_plugin(self._node, self._session.places.plugin, supervisor=os.getpid(), report=folder / "report")
+        plugin = boot_plugin(
+            self._node,
+            self._session.places.plugin,
+            supervisor=os.getpid(),
+            report=folder / "report",
+            stirring=self._stirring,
+        )
         paths = replace(self._plan.paths, sockets=folder)
         name = self._session.domain_name(f"boot-{secrets.token_hex(3)}-{self._node.name}")
         return domain_spec(replace(self._plan, paths=paths), self._node, name, self._boot, files, plugin=plugin)

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from sundial.cli import checks, doctor
+from sundial.cli import checks, doctor, rooms
 from sundial.cli.checks import Check, Host, State, check_all, check_plugins, check_qemu, check_tshark
 from sundial.errors import HostLacks
+from sundial.machines.certificates import OTHER_QEMU, Certificate
 from sundial.machines.confinement import Holds
 
 Call = Callable[..., Result]
@@ -73,6 +74,10 @@ class FakeHost(Host):
     def images(self) -> dict[str, str]:
         return dict(self.changes.get("images", {"linux": "built"}))
 
+    def certificate(self) -> Certificate | None:
+        found: Certificate | None = self.changes.get("certificate", Certificate("7.2.22", tested=True))
+        return found
+
     def libvirt(self) -> str:
         if "libvirt" in self.changes:
             raise HostLacks("libvirt cannot be reached", hint="apt-get install libvirt-daemon")
@@ -114,10 +119,7 @@ def test_daemons_are_named_and_none_is_needed() -> None:
     ("changes", "found"),
     [
         ({"outputs": {"--version qemu": (127, "")}}, ("qemu", "apt-get install qemu-system-x86")),
-        (
-            {"outputs": {"--version qemu": (0, "QEMU emulator version 9.2.0")}},
-            ("qemu", "virtual time needs QEMU 7.2 or 10.0; with other versions use --clock real"),
-        ),
+        ({"certificate": Certificate("12.0.1", "lan.pcapng differs")}, ("qemu", OTHER_QEMU)),
         (
             {"outputs": {"-plugin": (1, "-plugin: invalid option")}},
             ("qemu plugins", "use a QEMU built with --enable-plugins (Debian's is)"),
@@ -148,6 +150,7 @@ def test_a_lack_is_named_and_mended(changes: dict[str, Any], found: tuple[str, s
         {"kvm": False},
         {"missing": (Path("/dev/kvm"),)},
         {"outputs": {"modprobe": (1, "")}},
+        {"certificate": None},
         {"confinement": Holds(0, True, True)},
         {"confinement": Holds(7, False, False)},
     ],
@@ -170,6 +173,39 @@ def test_tshark_that_loads_lua_for_another_user_than_root_lacks_nothing() -> Non
     host = FakeHost(outputs={"lua": (0, "rpc\tRPC\trpc\n")}, root=True)
     assert checks.started_by(host) == checks.AS_NOBODY
     assert lacking(host) == []
+
+
+@pytest.mark.parametrize(
+    ("certificate", "words"),
+    [
+        (Certificate("7.2.22", tested=True), "7.2.22, tested"),
+        (Certificate("7.2.22"), "7.2.22, certified on this host"),
+        (None, "7.2.22, not certified for virtual time yet"),
+        (Certificate("7.2.22", "a differs"), "7.2.22 does not keep virtual time: a differs"),
+    ],
+)
+def test_qemu_is_shown_with_its_certificate(certificate: Certificate | None, words: str) -> None:
+    assert check_qemu(FakeHost(certificate=certificate)).found == words
+
+
+@pytest.mark.parametrize(("options", "again"), [((), True), (("--if-needed",), False)])
+def test_certify_certifies_again_unless_only_if_needed(
+    call: Call, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], again: bool
+) -> None:
+    asked: list[bool] = []
+
+    def certify(progress: object, *, again: bool) -> dict[str, object]:
+        asked.append(again)
+        return {"version": "12.0.1", "tested": False}
+
+    monkeypatch.setattr(rooms, "certify", certify)
+    result = call("doctor", "--certify", *options)
+    assert (result.exit_code, result.stdout) == (0, "QEMU 12.0.1 keeps virtual time (certified)\n")
+    assert asked == [again]
+
+
+def test_if_needed_without_certify_is_bad_input(call: Call) -> None:
+    assert call("doctor", "--if-needed").exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -107,18 +107,16 @@ def write_scenario(
 STIRRED = """
 import json, sys
 from dataclasses import replace
-from sundial.plan import build
-from sundial.run import rig
+from sundial.plan.request import Stirring
+from sundial.run import runner
 jitter_ns, counts = int(sys.argv.pop(1)), sys.argv.pop(1)
-original, ended = build.run_plugin, rig.Rig.ended
-def run_plugin(*arguments, **options):
-    plugin = original(*arguments, **options)
-    return replace(plugin, arguments=(*plugin.arguments, ("jitter", jitter_ns))) if jitter_ns else plugin
-def count(self, event):
-    with open(counts, "a") as file:
-        file.write(json.dumps({**self.report(event.machine), "machine": event.machine}) + "\\n")
-    return ended(self, event)
-rig.run_plugin, rig.Rig.ended = run_plugin, count
+original = runner.run
+def run(request, progress):
+    made = original(replace(request, trial=Stirring(jitter_ns or None)), progress)
+    with open(counts, "w") as file:
+        json.dump(made.clocks, file)
+    return made
+runner.run = run
 from sundial.cli.main import main
 main()
 """
@@ -132,9 +130,8 @@ def stirred(jitter_ns: int, scenario: Path, out: Path, *options: str) -> dict[st
     argv += ["--no-report", *options]
     done = subprocess.run(argv, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=END_S)
     assert done.returncode == 0, done.stderr
-    # The end of a machine may be heard of several times.
-    reports = {each["machine"]: each for each in map(json.loads, counts.read_text().splitlines())}
-    finished = [report for report in reports.values() if report.get("status") == "finished"]
+    reports = json.loads(counts.read_text()).values()
+    finished = [report for report in reports if report.get("status") == "finished"]
     names = ("gates", "looks", "splits", "sent", "instructions", "stamps", "stamps_checked")
     return {name: sum(report[name] for report in finished) for name in names}
 
