@@ -48,9 +48,9 @@ COLUMNS: Columns = (
     ("Info                                                        ", "%i"),
 )
 """The columns for a Sundial capture: the frame's number in the run's capture (of a view); when (to the ns, as in the
-file) and at which port it was captured; whose call it is (DCE RPC, ShrimpRPC: its sequence number; gRPC: its stream) and
-which part of it (the fragment of DCE RPC; IP counts offsets in 8 bytes); what became of it. Wireshark makes a column as
-wide as its title, so some titles end in spaces."""
+file) and at which port it was captured; whose call it is (DCE RPC, ShrimpRPC: its sequence number; gRPC: its stream)
+and which part of it (the fragment of DCE RPC; IP counts offsets in 8 bytes); what became of it. Wireshark makes a
+column as wide as its title, so some titles end in spaces."""
 FURTHER_COLUMNS: Columns = (
     *COLUMNS[:4],
     ("VCI", "%Cus:atm.vci:0:R"),

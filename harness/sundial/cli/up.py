@@ -24,7 +24,8 @@ from sundial.plan.request import UpRequest
 @click.option(
     "--clock",
     type=click.Choice(["virtual", "real"]),
-    help="Clock to use. Default: real, or virtual if a segment supports nothing else. Virtual time runs on between commands.",
+    help="Clock to use. Default: real, or virtual if a segment supports nothing else. "
+    "Virtual time runs on between commands.",
 )
 @connect_option
 @recipe_option

@@ -225,7 +225,9 @@ def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
         described = found.kind == INTERFACE
         for offset, total in zip(found.offset[described].tolist(), found.total[described].tolist(), strict=True):
             block = data[offset : offset + total]
-            interfaces.append(Interface(interface_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block))
+            interfaces.append(
+                Interface(interface_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block)
+            )
         frames = np.empty(int(found.frames.sum()), BLOCK)
         for name in frames.dtype.names or ():
             frames[name] = getattr(found, name)[found.frames]

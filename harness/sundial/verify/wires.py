@@ -21,9 +21,7 @@ from sundial.verify.learning import Behind
 from sundial.verify.segment import HELD_BACK, contention_of_port, network_of, verifiers
 from sundial.verify.wire import Passages, Wire
 
-UNPROVEN = (
-    "wires: the origin of time; all stamps may be shifted together within the slack of calls",
-)
+UNPROVEN = ("wires: the origin of time; all stamps may be shifted together within the slack of calls",)
 UNPROVEN_REAL_CLOCK = (
     "wires under the real clock: that a frame left or reached its machine at the instant of its stamp, the model's",
 )

@@ -132,9 +132,7 @@ def test_comments_are_on_frames_of_the_port(
 def test_a_pdu_is_known_without_its_header(tmp_path: Path) -> None:
     """The header of ERF differs: the lost one has a loss counter."""
     sent, lost = (bytes([mark]) * 16 + FRAME for mark in (1, 2))
-    data = bytearray(
-        capture(NAMES, [Record(0, A, OUT, sent), Record(1, FATE, UNKNOWN, lost, "dropped: 1 of 2 cells")])
-    )
+    data = bytearray(capture(NAMES, [Record(0, A, OUT, sent), Record(1, FATE, UNKNOWN, lost, "dropped: 1 of 2 cells")]))
     for at in (28, 28 + 48):
         assert data[at] == 1
         data[at + 8 : at + 10] = (197).to_bytes(2, "little")
