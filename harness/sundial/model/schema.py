@@ -44,7 +44,7 @@ def _plain(node: Any) -> Any:
     return {**rest, "description": f"{text} Allowed: {allowed}." if text else f"Allowed: {allowed}."}
 
 
-def _choice(discriminator: dict[str, Any], oneOf: list[Any], **rest: Any) -> dict[str, Any]:  # noqa: N803
+def _choice(discriminator: dict[str, Any], oneOf: list[Any], **rest: Any) -> dict[str, Any]:
     """A choice by one field. Validators know nothing of OpenAPI's `discriminator`: of a wrong word `oneOf` says only that
     nothing fits."""
     name, kinds = discriminator["propertyName"], discriminator["mapping"]

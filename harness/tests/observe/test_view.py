@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.verify.bed import IN, OUT, Record, capture
 
 from sundial.errors import BadInput
 from sundial.observe import open_capture
 from sundial.observe.follow import ports, stream_view
 from sundial.observe.view import PortView
+from tests.verify.bed import IN, OUT, Record, capture
 
 A, B, FATE = range(3)
 NAMES = ["client:eth0", "server:eth0", "lan:fate"]
