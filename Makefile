@@ -212,6 +212,11 @@ else
 	@$(PYTHON) -m pytest -q -m "vm or night" images
 endif
 
+.PHONY: wheel
+wheel: ## Build the package that pip installs without a checkout: dist/sundial-VERSION-py3-none-linux_ARCH.whl
+	@WITH_IMAGES=0 $(MAKE) --no-print-directory setup
+	@$(PYTHON) -m pip --quiet --disable-pip-version-check wheel --no-deps --wheel-dir dist ./harness
+
 .PHONY: format
 format: ## Format all sources
 	@cd harness && ../$(PYTHON) -m ruff check --quiet --fix . ; ../$(PYTHON) -m ruff format --quiet .
@@ -224,4 +229,4 @@ bench: setup-bench ## Measure the figures that README.md promises, side by side 
 
 .PHONY: clean
 clean: ## Remove what was built (captures stay)
-	rm -rf .venv .sundial images/out harness/fabric/target harness/clock/build harness/confine/build guest-apps/sss-core/build
+	rm -rf .venv .sundial dist images/out harness/fabric/target harness/clock/build harness/confine/build guest-apps/sss-core/build

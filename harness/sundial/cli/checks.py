@@ -21,7 +21,7 @@ from sundial.machines.accelerator import PROBE_S, Chosen, boot_command, probe_ke
 from sundial.machines.confinement import Holds, holds
 from sundial.machines.connection import EMULATOR
 from sundial.machines.cores import may_hurry
-from sundial.model.catalog import ROOT
+from sundial.run.places import Places
 
 TESTED_QEMU = ("7.2", "10.0")
 """As in harness/clock/qemu.c: the plugin relies on internals that were read in these versions."""
@@ -30,9 +30,8 @@ LEAST_SHM = 48 << 20
 """A machine takes 0.9 MB at an MTU of 1,500 bytes and 9.5 MB at 18,174. Containers have 64 MB."""
 LEAST_MEMORY = 1 << 30
 SETUP = "make setup"
-PLUGIN = ROOT / "harness" / "clock" / "build" / "sundial-clock.so"
-CONFINE = ROOT / "harness" / "confine" / "build" / "sundial-confine"
-FABRIC = ROOT / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
+PLACES = Places()
+PLUGIN, CONFINE, FABRIC = PLACES.plugin, PLACES.confine, PLACES.fabric
 MODULES = ("click", "jinja2", "matplotlib", "networkx", "numpy", "polars", "pydantic", "rich", "ruamel.yaml")
 
 
@@ -121,7 +120,7 @@ class Host:
         with tempfile.TemporaryDirectory(prefix="sundial-", dir="/tmp") as folder:
             root = Path(folder)
             root.chmod(0o711)
-            return rooms.open_embedded_libvirt(root, ROOT / ".sundial" / "capabilities")
+            return rooms.open_embedded_libvirt(root, PLACES.libvirt_cache)
 
     def daemons(self) -> dict[str, str]:
         """The usual libvirt daemons that are running, by URI, with their versions or what they say; none is started."""
@@ -254,7 +253,7 @@ def check_kvm(host: Host) -> Check:
     mend = "only --clock real would use it; TCG serves"
     if not host.exists(Path("/dev/kvm")):
         return Check("kvm", State.OPTIONAL, "no /dev/kvm", mend)
-    kernel = next(filter(host.exists, probe_kernels(ROOT)), None)
+    kernel = next(filter(host.exists, probe_kernels(PLACES.checkout, PLACES.state)), None)
     if kernel is None:
         return Check("kvm", State.OPTIONAL, "not tried before the image is built", "./sundial images build --if-needed")
     if boots_kernel(host, "kvm", kernel):

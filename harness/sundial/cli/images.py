@@ -57,6 +57,7 @@ def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: 
         raise BadInput(f"recipe {recipe} builds from no release", field="--buildroot", allowed=f"--recipe {BUILDROOT}")
     if release is not None and not release.is_dir():
         raise BadInput(f"{release} is not a folder", field="--buildroot", allowed="the folder of an unpacked release")
+    rooms.check_state()
     if release is not None or recipe is not None:
         known, choose = rooms.images_by(recipe or BUILDROOT, release and release.absolute())
     else:

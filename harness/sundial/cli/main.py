@@ -11,8 +11,8 @@ from importlib import import_module
 
 import click
 
-from sundial import __version__, faults
-from sundial.cli import rooms
+from sundial import faults
+from sundial.cli import rooms, version
 from sundial.cli.talk import show_error
 from sundial.errors import BadInput, Interrupted, SundialError
 
@@ -57,7 +57,14 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="sundial")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=version.show,
+    help="Show the versions of Sundial and of its parts, and exit.",
+)
 def sundial() -> None:
     """Run RPC systems on emulated networks, record every frame, and prove what went over the wire.
 

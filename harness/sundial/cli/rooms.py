@@ -19,27 +19,34 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sundial.model.catalog import ROOT
+from sundial.model.catalog import ROOT, WRITTEN, check_writable
 
 if TYPE_CHECKING:
     from sundial.model.network import Network
     from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
-CAPTURES = ROOT / "captures"
-LOGS = ROOT / ".sundial" / "log"
+CAPTURES = WRITTEN.captures
+LOGS = WRITTEN.state / ".sundial" / "log"
 """Tracebacks of faults of Sundial itself."""
 VERIFY, REPORT = "sundial.verify", "sundial.report.build"
 WARMING_NICE = 5
 """Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
 
 
+def check_state() -> None:
+    """Raises BadInput or HostLacks where Sundial cannot write what it keeps."""
+    check_writable(WRITTEN.state)
+
+
 def run(request: RunRequest, progress: Progress) -> RunResult:
-    """Make one run. Raises HostLacks, RunFailed, Interrupted."""
+    """Make one run. Raises BadInput, HostLacks, RunFailed, Interrupted."""
+    check_state()
     return cast("RunResult", _room("sundial.run.runner").run(request, progress))
 
 
 def up(request: UpRequest, progress: Progress) -> Kept:
-    """Bring a topology up and leave it up. Raises HostLacks, RunFailed."""
+    """Bring a topology up and leave it up. Raises BadInput, HostLacks, RunFailed."""
+    check_state()
     return cast("Kept", _room("sundial.run.keeper").up(request, progress))
 
 
@@ -227,6 +234,7 @@ def reproduce(
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
+    check_state()
     room = _room("sundial.reproduce.perform")
     known = images(recipe)
 
@@ -246,18 +254,18 @@ def images(recipe: str | None = None) -> Any:
 
     Made by the recipe that is chosen unless one is given. Raises BadInput for one that no image has.
     """
-    return _images(_room("sundial.machines.recipes").asked(ROOT, recipe))
+    return _images(_room("sundial.machines.recipes").asked(WRITTEN.state, recipe))
 
 
 def images_by(recipe: str, release: Path | None) -> tuple[Any, Callable[[], None]]:
     """The same, made by a recipe from a Buildroot release, and what makes both the choice of commands to come."""
     room = _room("sundial.machines.recipes")
-    choice = room.asked(ROOT, recipe) if release is None else room.Choice(recipe, release)
-    return _images(choice), lambda: room.choose(ROOT, choice)
+    choice = room.asked(WRITTEN.state, recipe) if release is None else room.Choice(recipe, release)
+    return _images(choice), lambda: room.choose(WRITTEN.state, choice)
 
 
 def _images(choice: Any) -> Any:
-    return _room("sundial.machines.images").Images(ROOT, choice)
+    return _room("sundial.machines.images").Images(ROOT, choice, WRITTEN.state)
 
 
 def open_embedded_libvirt(root: Path, cache: Path) -> str:

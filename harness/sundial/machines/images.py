@@ -25,7 +25,7 @@ from typing import Any
 from sundial.errors import BadInput, HostLacks, RunFailed
 from sundial.machines.recipes import Choice, chosen
 from sundial.machines.seals import Book, sha256_of
-from sundial.model.images import DECLARATION, OWN, ImageKinds
+from sundial.model.images import DECLARATION, OUT, OWN, ImageKinds
 
 Say = Callable[[str], None]
 DIGEST = "inputs.sha256"
@@ -84,13 +84,17 @@ class Damaged(Exception):
 
 
 class Images:
-    """The images of one checkout, made by the recipe that is chosen."""
+    """The images of one checkout, made by the recipe that is chosen.
 
-    def __init__(self, checkout: Path, choice: Choice | None = None) -> None:
+    They are built in `state`, by default the checkout; those that were built in the checkout serve until then.
+    """
+
+    def __init__(self, checkout: Path, choice: Choice | None = None, state: Path | None = None) -> None:
         """Raises BadInput where no image has the recipe."""
         self._checkout = checkout
+        self._state = checkout if state is None else state
         self._kinds = ImageKinds(checkout / "images")
-        self._choice = chosen(checkout) if choice is None else choice
+        self._choice = chosen(self._state) if choice is None else choice
         if self._choice.recipe is not None:
             known = dict.fromkeys(recipe for kind in self._kinds.values() for recipe in kind.recipes)
             if self._choice.recipe not in known:
@@ -118,10 +122,12 @@ class Images:
         program = self._checkout / "images" / name / "build"
         if not os.access(program, os.X_OK):
             raise HostLacks(f"images/{name}/build is not an executable file", hint="images/README.md says what it does")
-        out, digest = self._out(name, recipe), self._inputs(name, recipe)
+        out, digest = self._state / OUT / recipe / name, self._inputs(name, recipe)
         options = ["--out", str(out)]
         if recipe != OWN:
             options += ["--recipe", recipe]
+        if self._state != self._checkout:
+            options += ["--cache", str(self._state / OUT / "cache")]
         release = self._choice.release if recipe == self._choice.recipe else None
         if release is not None:
             if not release.is_dir():
@@ -152,7 +158,7 @@ class Images:
 
     def _status(self, name: str, recipe: str) -> ImageStatus:
         state, manifest = "missing", None
-        if self._is_whole(name, recipe):
+        if _is_whole(self._out(name, recipe)):
             try:
                 manifest = _load(name, recipe, self._out(name, recipe)).manifest
                 state = "built" if self._is_current(name, recipe) else "stale"
@@ -160,14 +166,10 @@ class Images:
                 state = "damaged"
         return ImageStatus(name, recipe, recipe == self.recipe(name), state, manifest, self._kinds[name].description)
 
-    def _is_whole(self, name: str, recipe: str) -> bool:
-        return all((self._out(name, recipe) / part).is_file() for part in (*PARTS, MANIFEST, DIGEST))
-
     def _is_current(self, name: str, recipe: str) -> bool:
         try:
-            if not self._is_whole(name, recipe):
-                return False
-            return (self._out(name, recipe) / DIGEST).read_text().strip() == self._inputs(name, recipe)
+            out = self._out(name, recipe)
+            return _is_whole(out) and (out / DIGEST).read_text().strip() == self._inputs(name, recipe)
         except (OSError, ValueError):
             return False
 
@@ -176,7 +178,8 @@ class Images:
             raise BadInput(f"there is no image {name}", allowed=", ".join(self._kinds) or "none is declared here")
 
     def _out(self, name: str, recipe: str) -> Path:
-        return self._checkout / "images" / "out" / recipe / name
+        built, shipped = (place / OUT / recipe / name for place in (self._state, self._checkout))
+        return shipped if _is_whole(shipped) and not _is_whole(built) else built
 
     def input_files(self, name: str, recipe: str) -> Sequence[Path]:
         """Everything that the build reads, but not the declaration, of which it reads the tables of libraries. Raises
@@ -259,6 +262,10 @@ def _run(command: list[str], folder: Path, say: Say) -> tuple[int, str]:
         errors.seek(0)
         said = [line.strip() for line in errors if line.strip()]
     return process.returncode, said[-1] if said else last
+
+
+def _is_whole(out: Path) -> bool:
+    return all((out / part).is_file() for part in (*PARTS, MANIFEST, DIGEST))
 
 
 def _recipe(manifest: dict[str, Any]) -> str:

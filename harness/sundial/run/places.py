@@ -1,31 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things are in a checkout."""
+"""Where the parts of Sundial are, and what it writes."""
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from sundial.errors import HostLacks
 from sundial.machines.connection import EMULATOR
-from sundial.model.catalog import ROOT
+from sundial.model.catalog import CONFINE, FABRIC, INSTALLED, PLUGIN, ROOT, WRITTEN
+from sundial.model.images import OUT
 
 
 @dataclass(frozen=True)
 class Places:
-    """The folders and programs of one checkout."""
+    """Folders and programs: of a checkout or an installed package."""
 
     checkout: Path = ROOT
+    state: Path = WRITTEN.state
+    captures: Path = WRITTEN.captures
 
-    @property
-    def captures(self) -> Path:
-        return self.checkout / "captures"
+    @classmethod
+    def beneath(cls, folder: Path) -> Self:
+        """All in one folder, as in a checkout."""
+        return cls(folder, folder, folder / "captures")
 
     @property
     def private(self) -> Path:
         """What belongs to this host and is not worth keeping."""
-        return self.checkout / ".sundial"
+        return self.state / ".sundial"
 
     @property
     def libvirt_cache(self) -> Path:
@@ -49,27 +54,28 @@ class Places:
 
     @property
     def snapshots(self) -> Path:
-        return self.checkout / "images" / "out" / "snapshots"
+        return self.state / OUT / "snapshots"
 
     @property
     def plugin(self) -> Path:
-        return self.checkout / "harness" / "clock" / "build" / "sundial-clock.so"
+        return self.checkout / PLUGIN
 
     @property
     def fabric(self) -> Path:
-        return self.checkout / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
+        return self.checkout / FABRIC
 
     @property
     def confine(self) -> Path:
         """What starts QEMU with the rights of one machine."""
-        return self.checkout / "harness" / "confine" / "build" / "sundial-confine"
+        return self.checkout / CONFINE
 
     def check(self) -> None:
         """Raises HostLacks for what was not built."""
         programs = (self.plugin, "make -C harness/clock"), (self.confine, "make setup"), (self.fabric, "make setup")
         for path, hint in programs:
             if not path.is_file():
-                raise HostLacks(f"{path.relative_to(self.checkout)} is not built", hint=hint)
+                mend = "install the package again" if INSTALLED else hint
+                raise HostLacks(f"{path.relative_to(self.checkout)} is not built", hint=mend)
 
 
 def emulator() -> Path:
