@@ -212,6 +212,16 @@ else
 	@$(PYTHON) -m pytest -q -m "vm or night" images
 endif
 
+# In an environment of its own, which no other target needs.
+DOCS := .sundial/docs
+.PHONY: docs
+docs: ## Build the documentation site in site/, with links checked
+	@harness/setup.sh python
+	@cmp -s docs/requirements.lock $(DOCS)/requirements.lock || { rm -rf $(DOCS) && /usr/bin/python3 -m venv $(DOCS) && \
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock && cp docs/requirements.lock $(DOCS)/; }
+	@PYTHONPATH=harness $(PYTHON) docs/site.py .sundial/site
+	@$(DOCS)/bin/mkdocs build --quiet --strict
+
 .PHONY: wheel
 wheel: ## Build the package that pip installs without a checkout: dist/sundial-VERSION-py3-none-linux_ARCH.whl
 	@WITH_IMAGES=0 $(MAKE) --no-print-directory setup

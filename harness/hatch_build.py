@@ -73,7 +73,9 @@ def packed(root: Path) -> Iterator[str]:
 
 
 def commit_of(root: Path) -> str:
-    """Empty where `root` is not a repository."""
+    """SUNDIAL_COMMIT, else git's; empty where `root` is not a repository."""
+    if named := os.environ.get("SUNDIAL_COMMIT"):
+        return named
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     return done.stdout if (root / ".git").exists() else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial images`: build and list guest images."""
+"""`sundial images`: build, fetch and list guest images."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Images(click.Group):
 
 @click.group(cls=_Images)
 def images() -> None:
-    """Guest images: build, list."""
+    """Guest images: build, fetch, list."""
 
 
 @images.command(cls=Verb)
@@ -76,6 +76,21 @@ def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: 
         for image in built:
             made = f"{image['name']}  {image['recipe']}"
             click.echo(f"{made}  kernel {image['kernel'][:12]}  initrd {image['initrd'][:12]}")
+
+
+@images.command(cls=Verb)
+@click.argument("archive", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--sha256", metavar="HEX", help="Refuse a FILE with another SHA-256.")
+@as_json
+def fetch(archive: Path, sha256: str | None, as_json: bool) -> None:
+    """Take built images out of FILE, an archive that a release has, instead of building them."""
+    rooms.check_state()
+    fetched = rooms.fetch_images(archive, sha256)
+    if as_json:
+        print_json([{"name": image.name, "recipe": image.recipe} for image in fetched])
+    else:
+        for image in fetched:
+            click.echo(f"{image.name}  {image.recipe}  kernel {image.kernel_sha256[:12]}  initrd {image.initrd_sha256[:12]}")
 
 
 @images.command(name="list", cls=Verb)

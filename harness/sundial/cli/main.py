@@ -18,7 +18,7 @@ from sundial.errors import BadInput, Interrupted, SundialError
 
 COMMANDS = {
     "doctor": "Check what a run needs from this host.",
-    "images": "Guest images: build, list.",
+    "images": "Guest images: build, fetch, list.",
     "topology": "Topologies: list, show, check, graph.",
     "up": "Boot a topology and leave it up.",
     "exec": "Run a command in a machine that is up.",

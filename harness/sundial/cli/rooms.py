@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from sundial.errors import BadInput
 from sundial.model.catalog import ROOT, WRITTEN, check_writable
 
 if TYPE_CHECKING:
@@ -262,6 +263,18 @@ def images_by(recipe: str, release: Path | None) -> tuple[Any, Callable[[], None
     room = _room("sundial.machines.recipes")
     choice = room.asked(WRITTEN.state, recipe) if release is None else room.Choice(recipe, release)
     return _images(choice), lambda: room.choose(WRITTEN.state, choice)
+
+
+def fetch_images(archive: Path, sha256: str | None) -> Any:
+    """The images that were taken out of an archive, which must have this SHA-256 where one is given. Raises BadInput."""
+    if sha256 is not None:
+        try:
+            found = _room("sundial.machines.seals").sha256_of(archive)
+        except OSError as error:
+            raise BadInput(f"cannot be read: {error.strerror}", file=str(archive)) from error
+        if found != sha256.lower():
+            raise BadInput(f"its SHA-256 is {found}", file=str(archive), allowed=sha256)
+    return images().fetch(archive)
 
 
 def _images(choice: Any) -> Any:

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 import shlex
 import shutil
 import subprocess
+import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +28,7 @@ from typing import Any
 from sundial.errors import BadInput, HostLacks, RunFailed
 from sundial.machines.recipes import Choice, chosen
 from sundial.machines.seals import Book, sha256_of
+from sundial.model.catalog import shown
 from sundial.model.images import DECLARATION, OUT, OWN, ImageKinds
 
 Say = Callable[[str], None]
@@ -34,6 +38,8 @@ LANGUAGES = ("python", "cpp")
 """Whose libraries a manifest may name."""
 SEALS = "seals.json"
 PARTS = ("kernel", "initrd")
+PACKED = (*PARTS, MANIFEST, DIGEST, "symbols.json")
+"""What an archive of images has of each."""
 LEAVINGS = {"build", "tests", "out", "__pycache__"}
 """Folders that are no input of any build; nor are those whose name begins with a dot, in which tools keep theirs."""
 
@@ -156,6 +162,36 @@ class Images:
             say(f"image {name} is damaged: {damage}")
         return self.build(name, say)
 
+    def fetch(self, archive: Path) -> list[Image]:
+        """Take images out of a tar archive of RECIPE/NAME/FILE, as builds leave them in images/out.
+
+        Raises BadInput where one is damaged or was built from other inputs than these; nothing is taken then.
+        """
+        shown_name = shown(archive)
+        room = self._state / OUT
+        room.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=room) as scratch:
+            found = _unpack(archive, Path(scratch))
+            for recipe, name in found:
+                kind = self._kinds.get(name)
+                if kind is None or recipe not in kind.recipes:
+                    raise BadInput(f"has an image {name} of recipe {recipe}, which is not declared", file=shown_name)
+                out = Path(scratch) / recipe / name
+                try:
+                    _load(name, recipe if recipe != OWN else None, out)
+                    inputs = (out / DIGEST).read_text().strip()
+                except (Damaged, OSError) as damage:
+                    raise BadInput(f"image {name} ({recipe}) is damaged: {damage}", file=shown_name) from damage
+                if inputs != self._inputs(name, recipe):
+                    what = f"image {name} ({recipe}) was built from other sources than those of this version"
+                    raise BadInput(what, file=shown_name, allowed="the archive of this version")
+            for recipe, name in found:
+                place = room / recipe / name
+                shutil.rmtree(place, ignore_errors=True)
+                place.parent.mkdir(exist_ok=True)
+                (Path(scratch) / recipe / name).rename(place)
+        return [_load(name, None, room / recipe / name) for recipe, name in found]
+
     def _status(self, name: str, recipe: str) -> ImageStatus:
         state, manifest = "missing", None
         if _is_whole(self._out(name, recipe)):
@@ -262,6 +298,33 @@ def _run(command: list[str], folder: Path, say: Say) -> tuple[int, str]:
         errors.seek(0)
         said = [line.strip() for line in errors if line.strip()]
     return process.returncode, said[-1] if said else last
+
+
+def _unpack(archive: Path, scratch: Path) -> list[tuple[str, str]]:
+    """Recipe and name of each image in an archive, whose files are in `scratch` then. Raises BadInput."""
+    found: dict[tuple[str, str], None] = {}
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                parts = Path(member.name).parts
+                if member.isdir():
+                    continue
+                if len(parts) != 3 or parts[2] not in PACKED or {"/", ".."} & {*parts} or not member.isfile():
+                    what = f"has {member.name!r}, which is not a file of an image"
+                    raise BadInput(what, file=shown(archive), allowed=f"RECIPE/NAME/FILE, FILE: {', '.join(PACKED)}")
+                (scratch / parts[0] / parts[1]).mkdir(parents=True, exist_ok=True)
+                content = tar.extractfile(member)
+                assert content is not None, "it is a file"
+                with (scratch / Path(*parts)).open("wb") as file:
+                    shutil.copyfileobj(content, file)
+                found[parts[0], parts[1]] = None
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise BadInput(f"is not an archive of images: {error}", file=shown(archive)) from error
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror or error}", file=shown(archive)) from error
+    if not found:
+        raise BadInput("has no images", file=shown(archive))
+    return list(found)
 
 
 def _is_whole(out: Path) -> bool:
