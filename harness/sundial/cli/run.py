@@ -17,6 +17,7 @@ from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.described import descriptions
 from sundial.errors import BadInput, VerificationFailed
+from sundial.model.catalog import typed
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
 from sundial.model.scenario import KINDS
@@ -196,8 +197,8 @@ def _print_result(result: dict[str, Any]) -> None:
         if first["open"] is not None:
             click.echo(f"         {first['open']}")
         if result["mismatches"] > 1:
-            click.echo(f"         all of them: ./sundial verify {name}")
-    click.echo(f"unproven {result['unproven']} points: ./sundial verify --unproven {name}")
+            click.echo(typed(f"         all of them: ./sundial verify {name}"))
+    click.echo(typed(f"unproven {result['unproven']} points: ./sundial verify --unproven {name}"))
     click.echo(f"time     {result['virtual_s']:.3f} s simulated, {result['wall_s']:.1f} s wall")
     if result["report"] is not None:
         click.echo(f"report   {result['report']}")

@@ -22,6 +22,8 @@ _TREE = _PACKAGE / "tree"
 INSTALLED = _TREE.is_dir()
 ROOT = _TREE if INSTALLED else _PACKAGE.parents[1]
 """The files that come with Sundial: the checkout, or its copy in an installed package."""
+COMMAND = "sundial" if INSTALLED else "./sundial"
+"""As the user types it."""
 COMMIT = "commit"
 """The file of an installed package that names the commit it was built from."""
 PLUGIN = Path("harness/clock/build/sundial-clock.so")
@@ -78,6 +80,11 @@ def check_writable(folder: Path, environment: Mapping[str, str] = os.environ) ->
 
 Kind = Literal["topology", "scenario"]
 FOLDERS: dict[Kind, Path] = {"topology": ROOT / "topologies", "scenario": ROOT / "harness" / "scenarios"}
+
+
+def typed(text: str, command: str = COMMAND) -> str:
+    """`text` with each `./sundial` as the user types it."""
+    return text.replace("./sundial ", f"{command} ")
 
 
 def names(kind: Kind) -> list[str]:

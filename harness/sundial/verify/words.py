@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from sundial.model.catalog import COMMAND
+
 MOST_LETTERS = 160
 MOST_FRAMES = 12
 
@@ -43,7 +45,7 @@ def open_command(run: str, problem: Mapping[str, Any]) -> str | None:
         return None
     capture = problem.get("capture")
     segment = [PurePath(str(capture)).stem] if capture else []
-    return shlex.join(["./sundial", "open", run, *segment, "--filter", str(shown)])
+    return shlex.join([COMMAND, "open", run, *segment, "--filter", str(shown)])
 
 
 def _short(value: object) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import BadInput, HostLacks
-from sundial.model.catalog import Written, check_writable, written
+from sundial.model.catalog import Written, check_writable, typed, written
 
 HERE, CHECKOUT = Path("/work"), Path("/checkout")
 
@@ -47,3 +47,9 @@ def test_a_usual_folder_that_cannot_be_written_to_is_a_lack_of_the_host(tmp_path
     with pytest.raises(HostLacks, match=r"/file/x cannot be written to: Not a directory") as caught:
         check_writable(tmp_path / "file" / "x", {})
     assert caught.value.hint == "set SUNDIAL_STATE to a folder that this user may write to"
+
+
+def test_commands_in_a_text_are_those_of_the_installation() -> None:
+    text = "run ./sundial up T, then ./sundial down"
+    assert typed(text, "sundial") == "run sundial up T, then sundial down"
+    assert typed(text, "./sundial") == text
