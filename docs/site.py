@@ -20,8 +20,8 @@ import click
 from sundial.cli.main import sundial
 from sundial.model.catalog import ROOT
 
-LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s]+)\)")
-CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
+LINK_OR_CODE = re.compile(r"(!?\[(?:`[^`\n]*`|[^\]`])*\])\(([^)\s]+)\)|```.*?```|`[^`\n]*`", re.DOTALL)
+"""Code has what only looks like links; a link may have code in its words."""
 SCHEMAS = {
     "topologies": ("topologies/topology.schema.json", "Topologies", "topologies/README.md"),
     "scenarios": ("harness/scenarios/scenario.schema.json", "Scenarios", "harness/scenarios/README.md"),
@@ -43,6 +43,8 @@ def linked(page: str, text: str, site: Path) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         words, link = match.groups()
+        if link is None:
+            return match[0]
         path, _, anchor = link.partition("#")
         if not path or ":" in path or path.endswith(".md"):
             return match[0]
@@ -56,9 +58,7 @@ def linked(page: str, text: str, site: Path) -> str:
         shutil.copyfile(target, copy)
         return match[0]
 
-    parts = CODE.split(text)
-    # Code is every second part.
-    return "".join(part if number % 2 else LINK.sub(replaced, part) for number, part in enumerate(parts))
+    return LINK_OR_CODE.sub(replaced, text)
 
 
 def helps(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:

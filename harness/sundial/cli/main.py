@@ -12,7 +12,7 @@ from importlib import import_module
 import click
 
 from sundial import faults
-from sundial.cli import rooms, version
+from sundial.cli import rooms
 from sundial.cli.talk import show_error
 from sundial.errors import BadInput, Interrupted, SundialError
 
@@ -56,13 +56,19 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        click.echo(import_module("sundial.cli.version").text())
+        ctx.exit()
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--version",
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=version.show,
+    callback=_show_version,
     help="Show the versions of Sundial and of its parts, and exit.",
 )
 def sundial() -> None:

@@ -5,37 +5,31 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
-import click
-
 from sundial import __version__
-from sundial.model.catalog import COMMIT, FABRIC, PLUGIN, ROOT
+from sundial.machines.connection import qemu_version
+from sundial.machines.seals import Book
+from sundial.model.catalog import COMMIT, ROOT
+from sundial.run.places import Places, tool_version
 
 TOOL_S = 2.0
-NUMBER = re.compile(r"\d+\.\d+\.\d+")
+PLACES = Places()
 PLUGIN_NUMBER = re.compile(rb"sundial-clock (\d+\.\d+\.\d+)\0")
 UNKNOWN = "not found"
 
 
-def show(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    """The option's callback."""
-    if asked and not ctx.resilient_parsing:
-        click.echo(text())
-        ctx.exit()
-
-
 def text() -> str:
-    """The versions, a line each."""
+    """The versions, a line each. Programs that take long to answer are asked once."""
+    programs = Book(PLACES.programs)
     with ThreadPoolExecutor() as pool:
         parts = {
-            "fabric": pool.submit(_program, [str(ROOT / FABRIC), "--version"]),
-            "plugin": pool.submit(_plugin, ROOT / PLUGIN),
-            "QEMU": pool.submit(_program, ["qemu-system-x86_64", "--version"]),
-            "tshark": pool.submit(_program, ["tshark", "--version"]),
+            "fabric": pool.submit(_fabric, PLACES.fabric),
+            "plugin": pool.submit(_plugin, PLACES.plugin),
+            "QEMU": pool.submit(qemu_version, programs),
+            "tshark": pool.submit(tool_version, "tshark", programs),
             "libvirt": pool.submit(_libvirt),
         }
         commit = _commit(ROOT)
@@ -43,13 +37,12 @@ def text() -> str:
     return "\n".join([f"sundial  {__version__}{f' ({commit})' if commit else ''}", *lines])
 
 
-def _program(command: Sequence[str]) -> str | None:
+def _fabric(path: Path) -> str | None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=False)
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=TOOL_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = NUMBER.search(done.stdout)
-    return found[0] if found else None
+    return done.stdout.split()[-1] if done.returncode == 0 else None
 
 
 def _plugin(path: Path) -> str | None:

@@ -12,7 +12,8 @@ from typing import Literal
 
 from sundial.errors import HostLacks
 from sundial.machines.connection import EMULATOR
-from sundial.model.images import OUT, ImageKinds
+from sundial.model.catalog import OUT
+from sundial.model.images import ImageKinds
 from sundial.model.topology import Accelerator, Clock
 
 Chosen = Literal["tcg", "kvm"]

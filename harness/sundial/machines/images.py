@@ -28,8 +28,8 @@ from typing import Any
 from sundial.errors import BadInput, HostLacks, RunFailed
 from sundial.machines.recipes import Choice, chosen
 from sundial.machines.seals import Book, sha256_of
-from sundial.model.catalog import shown
-from sundial.model.images import DECLARATION, OUT, OWN, ImageKinds
+from sundial.model.catalog import OUT, shown
+from sundial.model.images import DECLARATION, OWN, ImageKinds
 
 Say = Callable[[str], None]
 DIGEST = "inputs.sha256"

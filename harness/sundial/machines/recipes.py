@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sundial.errors import BadInput
-from sundial.model.catalog import shown
-from sundial.model.images import OUT
+from sundial.model.catalog import OUT, shown
 from sundial.whole import whole
 
 CHOICE = OUT / "recipe.json"

@@ -26,8 +26,6 @@ from sundial.model.source import Origin, Source, validate
 from sundial.units import SIZE, TIME, Quantity
 
 DECLARATION = "image.toml"
-OUT = Path("images/out")
-"""What was built: RECIPE/NAME, below a checkout or the folder for state."""
 FOLDER = ROOT / "images"
 OWN = "own"
 """The recipe of an image that declares none."""

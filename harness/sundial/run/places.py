@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from sundial.errors import HostLacks
 from sundial.machines.connection import EMULATOR
-from sundial.model.catalog import CONFINE, FABRIC, INSTALLED, PLUGIN, ROOT, WRITTEN
-from sundial.model.images import OUT
+from sundial.machines.seals import Book
+from sundial.model.catalog import CONFINE, FABRIC, INSTALLED, OUT, PLUGIN, ROOT, WRITTEN
+
+TOOL_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -84,3 +88,21 @@ def emulator() -> Path:
     if found is None:
         raise HostLacks(f"{EMULATOR} is not installed", hint="apt-get install qemu-system-x86")
     return Path(found)
+
+
+def tool_version(name: str, programs: Book) -> str | None:
+    """The version that a program of PATH says, kept in `programs`; None where it says none."""
+    path = shutil.which(name)
+    try:
+        return None if path is None else programs.value(Path(path), _version)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def _version(program: Path) -> str:
+    """What a program says. Raises OSError, TimeoutExpired, ValueError: none of these is to be remembered."""
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=TOOL_S, check=False)
+    found = re.search(r"\d+\.\d+\.\d+", said.stdout)
+    if found is None:
+        raise ValueError(f"{program} does not say its version")
+    return found[0]

@@ -7,8 +7,6 @@ import json
 import os
 import platform
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -20,11 +18,10 @@ from sundial.machines.images import Image
 from sundial.machines.seals import Book, sha256_of
 from sundial.model.network import Network
 from sundial.run.collect import Digests
-from sundial.run.places import Places
+from sundial.run.places import Places, tool_version
 
 Status = Literal["complete", "failed", "interrupted"]
 VERSION = 1
-TOOL_S = 10.0
 DIED = "the harness ended before the run did"
 
 
@@ -156,7 +153,7 @@ def _versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str
     return {
         "sundial": sundial.__version__,
         **hypervisor,
-        "tshark": _tshark(programs),
+        "tshark": tool_version("tshark", programs),
         "kernel": ", ".join(kernels) or None,
         "plugin": programs.value(places.plugin, sha256_of)[:16],
         "fabric": programs.value(places.fabric, sha256_of)[:16],
@@ -182,23 +179,6 @@ def _system() -> str | None:
     return named[1] if named else None
 
 
-def _tshark(programs: Book) -> str | None:
-    program = shutil.which("tshark")
-    if program is None:
-        return None
-    try:
-        return programs.value(Path(program), _version)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
-
-
-def _version(program: Path) -> str:
-    """What a program says. Raises OSError, TimeoutExpired, ValueError: none of these is to be remembered."""
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=TOOL_S, check=False)
-    found = re.search(r"\d+\.\d+\.\d+", said.stdout)
-    if found is None:
-        raise ValueError(f"{program} does not say its version")
-    return found[0]
 
 
 def _text(path: Path) -> str:
