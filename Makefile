@@ -220,7 +220,7 @@ docs: ## Build the documentation site in site/, with links checked
 	@cmp -s docs/requirements.lock $(DOCS)/requirements.lock || { rm -rf $(DOCS) && /usr/bin/python3 -m venv $(DOCS) && \
 	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock && cp docs/requirements.lock $(DOCS)/; }
 	@PYTHONPATH=harness $(PYTHON) docs/site.py .sundial/site
-	@$(DOCS)/bin/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 
 .PHONY: wheel
 wheel: ## Build the package that pip installs without a checkout: dist/sundial-VERSION-py3-none-linux_ARCH.whl

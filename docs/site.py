@@ -49,11 +49,13 @@ def linked(page: str, text: str, site: Path) -> str:
         if not path or ":" in path or path.endswith(".md"):
             return match[0]
         target = Path(os.path.normpath(ROOT / page / ".." / path))
+        name = target.relative_to(ROOT)
+        hidden = name.parts[0].startswith(".")
+        if hidden or (target.is_dir() and not (target / "README.md").is_file()):
+            return words[1:-1]
         if target.is_dir():
-            if not (target / "README.md").is_file():
-                return words[1:-1]
             return f"{words}({path.rstrip('/')}/README.md{'#' + anchor if anchor else ''})"
-        copy = site / target.relative_to(ROOT)
+        copy = site / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(target, copy)
         return match[0]
@@ -97,8 +99,9 @@ def one_line(text: str) -> str:
 def default_of(field: str, of: dict[str, Any], part: dict[str, Any]) -> str:
     if field in part.get("required", []):
         return "required"
-    shown = json.dumps(of["default"]) if of.get("default") is not None else ""
-    return f"`{one_line(shown)}`" if shown else ""
+    default = of.get("default")
+    # A whole object's are at its own table.
+    return "" if default is None or isinstance(default, dict) else f"`{one_line(json.dumps(default))}`"
 
 
 def type_of(of: dict[str, Any]) -> str:
