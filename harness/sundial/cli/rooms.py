@@ -39,15 +39,22 @@ def check_state() -> None:
     check_writable(WRITTEN.state)
 
 
+def _check_places(out: Path | None) -> None:
+    """The same, and for runs without a directory of their own also where runs go."""
+    check_state()
+    if out is None:
+        check_writable(CAPTURES)
+
+
 def run(request: RunRequest, progress: Progress) -> RunResult:
     """Make one run. Raises BadInput, HostLacks, RunFailed, Interrupted."""
-    check_state()
+    _check_places(request.out)
     return cast("RunResult", _room("sundial.run.runner").run(request, progress))
 
 
 def up(request: UpRequest, progress: Progress) -> Kept:
     """Bring a topology up and leave it up. Raises BadInput, HostLacks, RunFailed."""
-    check_state()
+    _check_places(None)
     return cast("Kept", _room("sundial.run.keeper").up(request, progress))
 
 
@@ -235,7 +242,7 @@ def reproduce(
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
-    check_state()
+    _check_places(out)
     room = _room("sundial.reproduce.perform")
     known = images(recipe)
 
