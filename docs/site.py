@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mkdocs builds the site from: `python docs/site.py DIR` copies all pages there, as they are in the repository, with the
-files that they link, and writes the reference beside them from the commands' help and the schemas. `make docs` calls it.
+"""What mkdocs builds the site from. `make docs` calls it.
+
+`python docs/site.py DIR` copies all pages to DIR, as they are in the repository, with the files that they link, and
+writes the reference beside them: from the commands' help and from the schemas.
 """
 
 from __future__ import annotations
@@ -38,8 +40,10 @@ def pages() -> list[str]:
 
 
 def linked(page: str, text: str, site: Path) -> str:
-    """`text` with links that lead somewhere in the site: a folder's to its README, else its words alone. Files that a link
-    names are copied."""
+    """`text` with links that lead somewhere in the site: a folder's to its README, else its words alone.
+
+    Files that a link names are copied.
+    """
 
     def replaced(match: re.Match[str]) -> str:
         words, link = match.groups()
@@ -77,10 +81,7 @@ def helps(command: click.Command, name: str, parent: click.Context | None = None
 def fields(schema: dict[str, Any]) -> Iterator[str]:
     """A heading and a table of fields for each object of a schema, the document's own first."""
     for name, part in {schema.get("title", "Document"): schema, **schema.get("$defs", {})}.items():
-        if part.get("description"):
-            about = one_line(part["description"])
-        else:
-            about = ""
+        about = one_line(part.get("description") or "")
         if "properties" not in part:
             yield f"## {name}\n\n{about}\n\n{type_of(part)}\n"
             continue

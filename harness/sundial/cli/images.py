@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -62,20 +64,13 @@ def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: 
         known, choose = rooms.images_by(recipe or BUILDROOT, release and release.absolute())
     else:
         known, choose = rooms.images(), None
-    built = []
+    built: list[dict[str, str]] = []
     with progress(quiet=as_json) as shown:
         for name in names or known.usual():
-            image = known.ensure(name, shown.say) if if_needed else known.build(name, shown.say)
-            digests = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}
-            built.append({"name": image.name, "recipe": image.recipe, **digests})
+            built.append(_summary(known.ensure(name, shown.say) if if_needed else known.build(name, shown.say)))
     if choose is not None:
         choose()
-    if as_json:
-        print_json(built)
-    else:
-        for image in built:
-            made = f"{image['name']}  {image['recipe']}"
-            click.echo(f"{made}  kernel {image['kernel'][:12]}  initrd {image['initrd'][:12]}")
+    _print(built, as_json)
 
 
 @images.command(cls=Verb)
@@ -85,12 +80,7 @@ def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: 
 def fetch(archive: Path, sha256: str | None, as_json: bool) -> None:
     """Take built images out of FILE, an archive that a release has, instead of building them."""
     rooms.check_state()
-    fetched = rooms.fetch_images(archive, sha256)
-    if as_json:
-        print_json([{"name": image.name, "recipe": image.recipe} for image in fetched])
-    else:
-        for image in fetched:
-            click.echo(f"{image.name}  {image.recipe}  kernel {image.kernel_sha256[:12]}  initrd {image.initrd_sha256[:12]}")
+    _print([_summary(image) for image in rooms.fetch_images(archive, sha256)], as_json)
 
 
 @images.command(name="list", cls=Verb)
@@ -114,3 +104,17 @@ def list_(as_json: bool) -> None:
         for image in images
     ]
     print_table(rows)
+
+
+def _summary(image: Any) -> dict[str, str]:
+    digests = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}
+    return {"name": image.name, "recipe": image.recipe, **digests}
+
+
+def _print(images: Sequence[dict[str, str]], as_json: bool) -> None:
+    if as_json:
+        print_json(images)
+        return
+    for image in images:
+        made = f"{image['name']}  {image['recipe']}"
+        click.echo(f"{made}  kernel {image['kernel'][:12]}  initrd {image['initrd'][:12]}")

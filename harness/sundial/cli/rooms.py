@@ -273,7 +273,7 @@ def images_by(recipe: str, release: Path | None) -> tuple[Any, Callable[[], None
 
 
 def fetch_images(archive: Path, sha256: str | None) -> Any:
-    """The images that were taken out of an archive, which must have this SHA-256 where one is given. Raises BadInput."""
+    """The images that were taken out of an archive, with this SHA-256 if one is given. Raises BadInput."""
     if sha256 is not None:
         try:
             found = _room("sundial.machines.seals").sha256_of(archive)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def text() -> str:
     """The versions, a line each. Programs that take long to answer are asked once."""
     programs = Book(PLACES.programs)
     with ThreadPoolExecutor() as pool:
-        parts = {
+        parts: dict[str, Future[str | None]] = {
             "fabric": pool.submit(_fabric, PLACES.fabric),
             "plugin": pool.submit(_plugin, PLACES.plugin),
             "QEMU": pool.submit(qemu_version, programs),

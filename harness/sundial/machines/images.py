@@ -162,7 +162,7 @@ class Images:
             say(f"image {name} is damaged: {damage}")
         return self.build(name, say)
 
-    def fetch(self, archive: Path) -> list[Image]:
+    def fetch(self, archive: Path) -> Sequence[Image]:
         """Take images out of a tar archive of RECIPE/NAME/FILE, as builds leave them in images/out.
 
         Raises BadInput where one is damaged or was built from other inputs than these; nothing is taken then.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files that come with Sundial are, where Sundial writes, and how a name or a path on the command line finds its
+"""Where the files that come with Sundial are, where it writes, and how a name or a path on the command line finds a
 file."""
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def check_writable(folder: Path, environment: Mapping[str, str] = os.environ) ->
     if environment.get(STATE_VARIABLE):
         raise BadInput(why, field=STATE_VARIABLE, allowed="a folder that this user may write to")
     raise HostLacks(why, hint=f"set {STATE_VARIABLE} to a folder that this user may write to")
+
 
 Kind = Literal["topology", "scenario"]
 FOLDERS: dict[Kind, Path] = {"topology": ROOT / "topologies", "scenario": ROOT / "harness" / "scenarios"}

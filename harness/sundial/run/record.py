@@ -179,8 +179,6 @@ def _system() -> str | None:
     return named[1] if named else None
 
 
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text()

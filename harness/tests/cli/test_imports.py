@@ -44,9 +44,7 @@ def _environment() -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "harness")}
 
 
-@pytest.mark.parametrize(
-    "words", [("--help",), ("ls",), ("ls", "--up"), ("down", "--help"), ("virsh",)]
-)
+@pytest.mark.parametrize("words", [("--help",), ("ls",), ("ls", "--up"), ("down", "--help"), ("virsh",)])
 def test_what_needs_no_model_imports_none(words: tuple[str, ...]) -> None:
     assert imported(*words) == set()
 
