@@ -49,7 +49,7 @@ def merged() -> ElementTree.Element:
 
 
 def report() -> None:
-    """Suites by name, the slowest tests, and how booted runs were held against recorded digests."""
+    """Suites by name, the slowest tests, and how booted runs were checked against recorded digests."""
     root = merged()
     ElementTree.ElementTree(root).write(KEPT / "junit.xml", encoding="unicode", xml_declaration=True)
     suites = [json.loads(file.read_text()) for file in sorted(KEPT.glob("*.json"))]
@@ -68,7 +68,7 @@ def report() -> None:
     print(text)
     runs = Counter(each.get("value") for each in root.iter("property") if each.get("name") == "digests")
     if runs:
-        print("runs held against digests:", ", ".join(f"{count} {how}" for how, count in sorted(runs.items())))
+        print("runs checked against digests:", ", ".join(f"{count} {how}" for how, count in sorted(runs.items())))
     skipped = sum(1 for _ in root.iter("skipped"))
     failed = sum(
         1 for case in root.iter("testcase") if case.find("failure") is not None or case.find("error") is not None

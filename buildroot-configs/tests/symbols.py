@@ -3,7 +3,7 @@
 
     python symbols.py RELEASE...
 
-Each RELEASE is an unpacked one; nothing is written there. test_symbols.py holds the defconfigs against the table, so
+Each RELEASE is an unpacked one; nothing is written there. test_symbols.py checks the defconfigs against the table, so
 that a symbol that does not exist is noticed without a release.
 """
 

@@ -14,7 +14,7 @@ from recipe import release
 def folder() -> Path:
     """The release."""
     if not os.environ.get("SUNDIAL_BUILDROOT"):
-        pytest.skip("BUILDROOT is not set: no release to hold the defconfigs against")
+        pytest.skip("BUILDROOT is not set: no release to check the defconfigs against")
     return Path(os.environ["SUNDIAL_BUILDROOT"])
 
 

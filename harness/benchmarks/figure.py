@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One figure: what was measured, how often, and what it is held against."""
+"""One figure: what was measured, how often, and what it is checked against."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ The figures are the model's, in virtual time and with fixed seeds, so they are t
 with its preamble, its frame check sequence and the gap after it.
 
 The formula supposes that each of Q stations takes a slot with the probability 1/Q, and that a slot is lost whenever not
-exactly one does. With the real backoff one station sends many frames in a row ("capture"), so the model lies above it,
+exactly one does. With the real backoff one station sends many frames in a row ("capture"), so the model is above it,
 most for short frames. Boggs, Mogul and Kent measured the same on cables in 1988 ("Measured Capacity of an Ethernet:
 Myths and Reality"); their printed figures could not be had, so none stand here.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the host was quiet while a figure was taken: by two guests that run free, in the same minutes.
 
-What they reach is held against the best that this host has ever given them, which is kept between benchmarks. A host
+What they reach is checked against the best that this host has ever given them, which is kept between benchmarks. A host
 that was never quiet cannot be recognised by that: its best is then no better than what it gives now.
 """
 

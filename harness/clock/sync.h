@@ -95,7 +95,7 @@ struct sync_fixed {
     uint32_t machine_count;
     uint32_t slot_bytes;
     uint32_t ring_slots;
-    uint64_t end_ns;         // guarded by the lock; SYNC_NEVER until the last machine is done
+    uint64_t end_ns;         // guarded by the lock; may come forward; SYNC_NEVER: not known
     uint64_t fabric_next_ns; // guarded by the lock: the next thing the fabric has to do by itself
     uint64_t frames;         // guarded by the lock: frames taken so far
     // Constant after creation: shortest lookahead path from one machine to another, at least one

@@ -20,7 +20,7 @@ from mutation.gate import CRASHED, PASSED, Outcome, all_damages, judge_all, samp
 @click.option("--sample", "number", type=int, metavar="N", help="So many damages of each run instead of all.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of frames, values and samples.")
 @click.option("--only", metavar="TEXT", default="", help="Damages whose names hold this.")
-@click.option("--record", is_flag=True, help="Boot guests and store the runs anew; damage nothing.")
+@click.option("--record", is_flag=True, help="Boot guests, make the runs again and store them; damage nothing.")
 @click.option("--new", is_flag=True, help="Boot guests for the runs instead of taking those that are stored.")
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Write every outcome there.")
 def main(

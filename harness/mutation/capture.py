@@ -118,7 +118,7 @@ def _option(code: int, value: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Transmission:
-    """One frame from its sender to whoever received it, in all captures."""
+    """One frame from its sender to its receivers, in all captures."""
 
     machine: str
     """The sender."""

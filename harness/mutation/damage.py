@@ -106,9 +106,9 @@ class Damage:
     """The same in every run in which it can be done."""
     apply: Callable[[Copy, Random], None]
     sealed: bool = True
-    """Whether hashes are made anew afterwards."""
+    """Whether hashes are recomputed afterwards."""
     samples: bool = False
-    """Whether samples.parquet is made anew from the nodes' streams."""
+    """Whether samples.parquet is written again from the nodes' streams."""
 
 
 Damages = Iterator[Damage]

@@ -13,7 +13,7 @@ from mutation.damage import Copy, Damage, Damages
 
 Path = tuple[str | int, ...]
 HASHES = ("captures", "files")
-"""Of run.json: what `Copy.seal` makes anew."""
+"""The fields of run.json that `Copy.seal` recomputes."""
 
 
 def damages(copy: Copy) -> Damages:

@@ -27,7 +27,7 @@ def damages(copy: Copy) -> Damages:
         for what, change in PER_KIND.items():
             for place in PLACES:
                 yield _damage(f"{what}: {kind} from {machine}, {place}", _per_kind(machine, kind, place, change))
-    # A segment that nobody has used has no frame that could be damaged.
+    # A segment that was not used has no frame that could be damaged.
     for what, whole in WHOLE.items() if every else ():
         yield _damage(f"traffic: {what}", whole)
     for what, frame in FOREIGN.items() if every else ():
@@ -337,8 +337,8 @@ def _own_ethertype(like: bytes) -> bytes:
 FOREIGN: dict[str, Callable[[bytes], bytes]] = {
     "junk IPv4": _junk_ip,
     "junk ARP": _junk_arp,
-    "addresses of nobody": _foreign_addresses,
-    "MAC of nobody": _forged_mac,
+    "unknown addresses": _foreign_addresses,
+    "unknown MAC": _forged_mac,
     "ARP reply for another": _forged_arp,
     "control frame": _control,
     "unknown EtherType": _own_ethertype,

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error a user can meet, each with its exit status and a hint.
+"""All errors that a user can see, with exit status and hint.
 
     SundialError
-    |-- VerificationFailed   1    ran, and the capture is not what the protocol says
+    |-- VerificationFailed   1    ran, and the capture does not match the protocol
     |-- BadInput             2    a file, option or value is wrong; nothing was started
-    |-- HostLacks            3    the host misses something; the hint mends it
+    |-- HostLacks            3    the host lacks something; the hint says what to do
     |-- RunFailed            4    a guest, the fabric or a deadline ended the run
-    |   `-- GuestFault            what a guest wrote cannot be read
-    |-- InternalError       70    a fault of Sundial itself; its traceback is in a log
+    |   `-- GuestFault            a guest's output is malformed
+    |-- InternalError       70    a bug of Sundial; its traceback is in a log
     `-- Interrupted        130    the user stopped it
 
-`from_host` makes one of these of what the operating system refused. Anything else that reaches the top is a bug, and
+`from_host` turns an error of the operating system into one of these. Anything else that reaches the top is a bug, and
 the command line turns it into an InternalError.
 """
 
@@ -19,14 +19,15 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sundial.printable import printable, printable_lines
 
 
 class SundialError(Exception):
-    """Root of the tree: one line for the user, an exit status and, where one is known, a hint.
+    """Root of the tree: one line for the user, an exit status and, if known, a hint.
 
-    Words of guests and files, and their names, may be in it: all of it is made printable here.
+    It may quote guests, files and their names, so all of it is made printable here.
     """
 
     exit_code: int = 4
@@ -37,19 +38,19 @@ class SundialError(Exception):
         self.hint = None if hint is None else printable(hint)
 
     def to_json(self) -> dict[str, object]:
-        """What goes into `run.json` and `--json` output."""
+        """The error's object in `run.json` and in `--json` output."""
         return {"error": type(self).__name__, "exit_code": self.exit_code, "message": self.message, "hint": self.hint}
 
 
 class VerificationFailed(SundialError):
-    """The run is complete and its capture does not match the expectations."""
+    """The run is complete, but its capture does not match the expectations."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong in what the user wrote; its text is one line.
+    """One error in the user's input; its text is one line.
 
     `line` counts from 1; `field` is a dotted path such as `segments.lan.rate`.
     """
@@ -78,7 +79,7 @@ class Problem:
 class BadInput(SundialError, ValueError):
     """A file, option or value is wrong: `FILE:LINE: FIELD: what is wrong; allowed: ...`, one line a problem.
 
-    A ValueError too, so that a parser raising it inside a pydantic validator keeps its words.
+    A ValueError too, so that its text survives when a parser raises it inside a pydantic validator.
     """
 
     exit_code = 2
@@ -107,7 +108,7 @@ class BadInput(SundialError, ValueError):
         return error
 
     def within(self, *, file: str | None = None, line: int | None = None, field: str | None = None) -> BadInput:
-        """The same error with its place filled in where it was not known."""
+        """The same error with the missing parts of its place filled in."""
         return BadInput.many(
             [
                 replace(
@@ -125,13 +126,13 @@ class BadInput(SundialError, ValueError):
 
 
 class HostLacks(SundialError):
-    """The host misses something that is needed; `hint` is the line that mends it."""
+    """The host lacks something that is needed; `hint` says what to do."""
 
     exit_code = 3
 
 
 class RunFailed(SundialError):
-    """A run ended badly: what failed, on which machine (or `fabric`), and the last lines of its console."""
+    """A run failed: what failed, on which machine (or `fabric`), and the last lines of its console."""
 
     exit_code = 4
 
@@ -146,13 +147,15 @@ class RunFailed(SundialError):
         super().__init__(message if machine is None else f"{machine}: {message}", hint=hint)
         self.machine = machine
         self.console_tail = tuple(map(printable, console_tail))
+        self.folder: Path | None = None
+        """The run directory, once it has its name."""
 
     def to_json(self) -> dict[str, object]:
         return {**super().to_json(), "machine": self.machine, "console_tail": list(self.console_tail)}
 
 
 class InternalError(SundialError):
-    """A fault of Sundial itself (EX_SOFTWARE of sysexits.h); `log` holds the traceback."""
+    """A bug of Sundial (EX_SOFTWARE of sysexits.h); `log` has the traceback."""
 
     exit_code = 70
 
@@ -165,7 +168,7 @@ class InternalError(SundialError):
 
 
 class GuestFault(RunFailed):
-    """A guest wrote what a guest must not write: not JSON, not a sample, or too much of it."""
+    """A guest's output is malformed: not JSON, not a sample, or too much."""
 
 
 class Interrupted(SundialError):
@@ -181,17 +184,17 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = {
     errno.EACCES: "make it accessible to you",
     errno.EPERM: "make it accessible to you",
-    errno.EROFS: "choose a place that can be written, with --out",
+    errno.EROFS: "choose a writable place with --out",
     errno.EMFILE: "allow more open files: ulimit -n 1024",
     errno.ENFILE: "close other programs: the host has no open files left",
     errno.ENOMEM: "close other programs: the host has no memory left",
-    errno.EAGAIN: "close other programs: the host starts no more processes",
-    errno.EIO: "look at the host's kernel log: the disk reports errors",
+    errno.EAGAIN: "close other programs: the host cannot start more processes",
+    errno.EIO: "see the host's kernel log: the disk reports errors",
 }
 
 
 def from_host(error: OSError | MemoryError) -> SundialError | None:
-    """What the operating system refused, as the user's error; None where it says nothing about the host."""
+    """An error of the operating system as the user's error; None if it is not about the host."""
     if isinstance(error, MemoryError):
         return HostLacks("the host has no memory left", hint=_REFUSED[errno.ENOMEM])
     where = f"{error.filename}: " if error.filename else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unexpected errors, as the user meets them: what the host refused, or a fault of Sundial with its log."""
+"""Unexpected errors as the user sees them: a refusal by the host, or an internal error of Sundial with its log."""
 
 from __future__ import annotations
 
@@ -14,33 +14,31 @@ from sundial.errors import InternalError, SundialError, from_host
 LOG = "error.log"
 """In a run directory."""
 KEPT = 20
-"""Logs in the folder of logs; the oldest go."""
+"""Most logs in the folder of logs; the oldest are removed."""
 
 
 def known(error: Exception, folder: Path, name: str | None = None) -> SundialError:
-    """The error that the user meets; where it is a fault of Sundial itself, its traceback goes to `folder`/`name`."""
+    """The error that the user sees; the traceback of an internal error goes to `folder`/`name`."""
     if isinstance(error, SundialError):
         return error
     refused = from_host(error) if isinstance(error, OSError | MemoryError) else None
     if refused is not None:
         return refused
     said = " ".join(str(error).split())[:300]
-    return InternalError(
-        f"a fault of sundial itself: {type(error).__name__}: {said}", log=write_log(error, folder, name)
-    )
+    return InternalError(f"internal error: {type(error).__name__}: {said}", log=write_log(error, folder, name))
 
 
 def write_log(error: BaseException, folder: Path, name: str | None = None) -> str | None:
-    """Write the traceback into `folder`, else where temporary files go; its path, or None where nothing can be written.
+    """Write the traceback into `folder`, or else into the folder of temporary files; its path, or None if both fail.
 
-    Without a `name` it is called after the time, and the oldest of `folder` are removed.
+    Without a `name` it is named after the time, and the oldest of `folder` are removed.
     """
     text = "".join(traceback.format_exception(error))
     stamped = time.strftime(f"%Y%m%dT%H%M%S-{os.getpid()}.log")
     for place, called in ((folder, name or stamped), (Path(tempfile.gettempdir()), f"sundial-{stamped}")):
         try:
             place.mkdir(parents=True, exist_ok=True)
-            # Never through a link that somebody else put into a folder that all may write.
+            # Never through another user's link in a folder that all may write.
             handle = os.open(place / called, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)

@@ -270,7 +270,7 @@ def _tests(checkout: Path) -> dict[str, str]:
 
 
 def _importing(path: str, checkout: Path) -> set[str]:
-    """Test files that import a module, through whatever lies between.
+    """Test files that import a module, through whatever is between.
 
     A stage loads kinds by folder. Such a load counts as an import unless a kind itself has changed: no stage depends on
     one kind.

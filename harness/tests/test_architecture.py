@@ -21,6 +21,7 @@ ROOMS: dict[str, set[str]] = {
     "whole": set(),
     "errors": {"printable"},
     "faults": {"errors", "printable"},
+    "limits": {"errors"},
     "kinds": set(),
     "units": {"errors", "printable"},
     "described": set(),
@@ -28,9 +29,22 @@ ROOMS: dict[str, set[str]] = {
     "expect": set(),
     "model": {"", "described", "errors", "printable", "kinds", "units", "expect"},
     "plan": {"", "errors", "printable", "kinds", "units", "seams", "model"},
-    "observe": {"", "errors", "printable", "kinds", "expect"},
+    "observe": {"", "errors", "printable", "whole", "kinds", "expect"},
     "machines": {"", "errors", "printable", "whole", "model", "plan"},
-    "run": {"", "errors", "faults", "printable", "units", "model", "plan", "seams", "machines", "observe"},
+    "run": {
+        "",
+        "errors",
+        "faults",
+        "limits",
+        "printable",
+        "whole",
+        "units",
+        "model",
+        "plan",
+        "seams",
+        "machines",
+        "observe",
+    },
     "verify": {"", "errors", "printable", "whole", "kinds", "units", "seams", "expect", "model", "plan", "observe"},
     "report": {"", "errors", "printable", "whole", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
     "reproduce": {
@@ -52,6 +66,7 @@ ROOMS: dict[str, set[str]] = {
         "described",
         "errors",
         "faults",
+        "limits",
         "printable",
         "kinds",
         "units",
@@ -79,7 +94,7 @@ RANKS = {
     "kedziera98/statistic": "model",
     "functions": "expect",
     "function_words": "model",
-    "dying": "model",
+    "server_death": "model",
     "libraries": "verify",
     "reporting": "verify",
     "switches": "verify",
@@ -111,7 +126,7 @@ def imports(source: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{node.module}.{alias.name}"
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in ("import_module", "__import__", "_room"):
+            if name in ("import_module", "__import__", "_room", "_able"):
                 yield node.lineno, str(node.args[0].value)
 
 

@@ -11,23 +11,14 @@ import pytest
 from sundial.model.catalog import ROOT
 
 BANNED = re.compile(
-    r"\b(?:[Tt]old(?! apart)|[Aa]new|[Nn]obody|[Ww]hoever|[Tt]hereof)\b"
+    r"\b(?:[Tt]old(?! apart)|[Aa]new|[Nn]obody|[Ss]omebody|[Ww]hoever|[Tt]hereof)\b"
     r"|(?<![Tt]here )\bis no (?!longer|more)|\bof one's own\b"
+    r"|\blies\b|\b[Hh]eed(?:s|ed)?\b|\bas ever\b|\bsuch as have\b|\bbehind one another\b|\blooked into\b"
+    r"|\bshould (?:we|it|they) (?!be )|\b[Hh]eld against\b|\bh(?:old|olds|eld) (?:it|them) against\b"
 )
-NOT_YET = (
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "guest-apps/",
-    "harness/clock/",
-    "harness/fabric/",
-    "harness/mutation/",
-    "harness/planted/",
-    "harness/sundial/segments/",
-    "harness/sundial/verify/",
-    "harness/sundial/workloads/",
-    "harness/tests/",
-    "images/",
-)
+QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
+"""Words that CONTRIBUTING.md names."""
+NOT_YET = ("guest-apps/", "harness/clock/")
 """Beginnings of paths."""
 TEXTS = (".c", ".cc", ".def", ".h", ".html.j2", ".lua", ".md", ".py", ".rs", ".s", ".S", ".sh", ".x", ".yaml", ".yml")
 
@@ -42,7 +33,7 @@ def found() -> list[str]:
         for name in listed
         if name.endswith(TEXTS) and (ROOT / name).is_file()
         for number, line in enumerate((ROOT / name).read_text().splitlines(), 1)
-        for match in BANNED.finditer(line)
+        for match in BANNED.finditer(QUOTED.sub("", line) if name == "CONTRIBUTING.md" else line)
     ]
 
 

@@ -115,7 +115,7 @@ local function channel_of(frame)
     return channel
 end
 
--- Whether sequence number `one` lies behind `other`: 32 bits that go round, 0 left out.
+-- Whether sequence number `one` is behind `other`: 32 bits that go round, 0 left out.
 local function after(one, other)
     local distance = (one - other) % SEQ_WRAP
     return distance > 0 and distance < SEQ_HALF

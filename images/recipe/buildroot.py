@@ -87,7 +87,7 @@ def inputs_sha256(paths: list[Path]) -> str:
 
 
 def build(workspace: Workspace) -> Built:
-    """Builds what is not built yet. Raises HostLacks for what is no release, RecipeError for a build that failed."""
+    """Builds what is not built yet. Raises HostLacks for what is not a release, RecipeError for a build that failed."""
     if workspace.release is None:
         raise HostLacks("the recipe buildroot needs an unpacked release: make images BUILDROOT=DIR")
     folder = workspace.release

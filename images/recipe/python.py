@@ -142,7 +142,7 @@ class _Build:
         for package in needed:
             for path in (LIBRARY, MODULES):
                 self._copy(self._packages / package.name / path, path)
-            # What numpy has for one version of Python lies apart, and is linked to.
+            # What numpy has for one version of Python is apart, and is linked to.
             self._copy(self._packages / package.name / LIBRARY / "dist-packages", MODULES, into=True)
         interpreter = self._packages / "python3.11-minimal/usr/bin/python3.11"
         (self._tree / "bin").mkdir(parents=True)
@@ -235,14 +235,14 @@ class _Build:
             source.unlink()
 
     def _versions(self, asked: dict[str, str]) -> dict[str, str]:
-        """What is inside, by importing it; the programs, too, so that one that cannot be imported is no image."""
+        """Versions by importing each package; the programs are imported too, so that the build fails if one cannot be."""
         table = ", ".join(f"{name!r}: {VERSIONS[name]}" for name in asked)
         modules = [f"sundial_{name.replace('-', '.')}" for name in _programs()]
         code = f"import json, platform\nfor name in {modules}: __import__(name)\nprint(json.dumps({{{table}}}))"
         return dict(json.loads(self._python("-c", code)))
 
     def _archive(self, compiled: Sequence[str]) -> Archive:
-        """What lies over the image's initrd: the programs' names, and everything else compressed (runner/extras.h).
+        """What is over the image's initrd: the programs' names, and everything else compressed (runner/extras.h).
 
         `compiled`: those in C++."""
         outside = Archive(over_another=True)
@@ -305,7 +305,7 @@ def _library_folders(package: Path) -> Iterator[Path]:
 
 
 def _run(command: list[str], what: str, environment: dict[str, str] | None = None) -> str:
-    # What the user's own Python is told is not meant for the image's.
+    # Settings of the user's own Python are not meant for the image's.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     whole = inherited | (environment or {})
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=whole)

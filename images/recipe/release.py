@@ -43,11 +43,11 @@ def read(folder: Path) -> Release:
     """Raises HostLacks, in one line, for a folder that holds no release."""
     missing = [part for part in _PARTS if not (folder / part).exists()]
     if missing:
-        raise HostLacks(f"{folder} is no Buildroot release: there is no {missing[0]}")
+        raise HostLacks(f"{folder} is not a Buildroot release: there is no {missing[0]}")
     makefile = (folder / "Makefile").read_text(errors="replace")
     version, epoch = _VERSION.search(makefile), _EPOCH.search(makefile)
     if version is None:
-        raise HostLacks(f"{folder} is no Buildroot release: its Makefile sets no BR2_VERSION")
+        raise HostLacks(f"{folder} is not a Buildroot release: its Makefile sets no BR2_VERSION")
     return Release(folder, version[1], epoch and epoch[1])
 
 

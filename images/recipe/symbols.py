@@ -49,5 +49,5 @@ def document(
         if not functions:
             raise RecipeError(f"{name}: linked with symbols, it names no function")
         tables[name] = {"text_sha256": text_sha256(linked), "functions": functions}
-    told = {"version": VERSION, "applications": dict(applications), "kernel": kernel, "programs": tables}
-    return (json.dumps(told, separators=(",", ":")) + "\n").encode()
+    symbol_tables = {"version": VERSION, "applications": dict(applications), "kernel": kernel, "programs": tables}
+    return (json.dumps(symbol_tables, separators=(",", ":")) + "\n").encode()

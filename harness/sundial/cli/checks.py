@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sundial.cli import rooms
 from sundial.errors import SundialError
-from sundial.machines.accelerator import PROBE_S, Chosen, boot_command, probe_kernels
+from sundial.machines.accelerator import PROBE_S, probe_kernels, runs_kvm
 from sundial.machines.confinement import Holds, holds
 from sundial.machines.connection import EMULATOR
 from sundial.machines.cores import may_hurry
@@ -46,7 +46,7 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor: what was checked, its state, what was found, and the line that mends it."""
+    """One line of the doctor: what was checked, its state, what was found, and how to mend it."""
 
     name: str
     state: State
@@ -109,21 +109,25 @@ class Host:
         return sys.version_info[:2]
 
     def images(self) -> dict[str, str]:
-        """Images by name and whether they are built, stale or missing; of those that are built on demand, the built."""
+        """State of each image (built, stale or missing) by name; an image for use on demand appears only if built."""
         known = rooms.images()
         usual = known.usual()
         found = (image for image in known.list() if image.chosen)
         return {image.name: image.state for image in found if image.name in usual or image.state == "built"}
 
     def libvirt(self) -> str:
-        """Version of libvirt, whose embedded driver was opened once. Raises SundialError."""
+        """Version of libvirt, after its embedded driver was opened once. Raises SundialError."""
         with tempfile.TemporaryDirectory(prefix="sundial-", dir="/tmp") as folder:
             root = Path(folder)
             root.chmod(0o711)
             return rooms.open_embedded_libvirt(root, PLACES.libvirt_cache)
 
+    def runs_kvm(self, kernel: Path) -> bool:
+        """True if a guest boots under KVM; tried once in each boot of the host, as runs do."""
+        return runs_kvm(kernel, PLACES.kvm)
+
     def daemons(self) -> dict[str, str]:
-        """The usual libvirt daemons that are running, by URI, with their versions or what they say; none is started."""
+        """The usual libvirt daemons that are running: version or error by URI; none is started."""
         return rooms.libvirt_daemons()
 
 
@@ -167,13 +171,13 @@ def check_qemu(host: Host) -> Check:
         return Check("qemu", State.LACKING, "not found", "apt-get install qemu-system-x86")
     version = found[1] + found[2]
     if found[1] not in TESTED_QEMU:
-        mend = f"virtual time needs QEMU {' or '.join(TESTED_QEMU)}; until then use --clock real"
+        mend = f"virtual time needs QEMU {' or '.join(TESTED_QEMU)}; with other versions use --clock real"
         return Check("qemu", State.LACKING, f"{version}, which is not tested", mend)
     return Check("qemu", State.GOOD, version)
 
 
 def check_plugins(host: Host) -> Check:
-    """Whether this QEMU takes a plugin at all: one that does not exist is refused by its name, not as an option."""
+    """Whether this QEMU supports plugins: it then rejects a missing plugin by name, not as an unknown option."""
     _, text = host.run([EMULATOR, "-M", "none", "-display", "none", "-nodefaults", "-plugin", "file=/nonexistent.so"])
     if "Could not load plugin" in text:
         return Check("qemu plugins", State.GOOD, "supported")
@@ -232,47 +236,41 @@ def check_cores(host: Host) -> Check:
 
 
 def check_real_time(host: Host) -> Check:
-    """Real-time scheduling, by which runs under virtual time do not wait for other work of the host."""
+    """Real-time scheduling, so that runs under virtual time do not wait for the host's other work."""
     if host.real_time():
         return Check("scheduling", State.GOOD, "real-time (SCHED_RR) for guests and fabric")
     mend = "on a busy host runs are correct but several times slower; allow CAP_SYS_NICE or an rtprio limit of 1"
-    return Check("scheduling", State.OPTIONAL, "no right to real-time scheduling", mend)
+    return Check("scheduling", State.OPTIONAL, "real-time scheduling is not permitted", mend)
 
 
 def check_memory(host: Host) -> Check:
     free = host.memory()
     if free < LEAST_MEMORY:
         return Check(
-            "memory", State.LACKING, f"{free >> 20} MiB free", "a run of two guests needs 1 GiB: end something"
+            "memory", State.LACKING, f"{free >> 20} MiB free", "a run of two guests needs 1 GiB; stop other programs"
         )
     return Check("memory", State.GOOD, f"{free >> 20} MiB free")
 
 
 def check_kvm(host: Host) -> Check:
     """Whether Linux really runs under KVM: the device can exist, run a BIOS and then hang."""
-    mend = "only --clock real would use it; TCG serves"
+    mend = "KVM is used only with --clock real; without it, TCG is used"
     if not host.exists(Path("/dev/kvm")):
         return Check("kvm", State.OPTIONAL, "no /dev/kvm", mend)
     kernel = next(filter(host.exists, probe_kernels(PLACES.checkout, PLACES.state)), None)
     if kernel is None:
-        return Check("kvm", State.OPTIONAL, "not tried before the image is built", "./sundial images build --if-needed")
-    if boots_kernel(host, "kvm", kernel):
+        return Check("kvm", State.OPTIONAL, "not checked: no image is built yet", "./sundial images build --if-needed")
+    if host.runs_kvm(kernel):
         return Check("kvm", State.GOOD, "runs a guest")
     return Check("kvm", State.OPTIONAL, f"/dev/kvm is present, but no guest boots within {PROBE_S:g} s", mend)
 
 
-def boots_kernel(host: Host, accelerator: Chosen, kernel: Path) -> bool:
-    """Whether a kernel boots under an accelerator."""
-    status, _ = host.run(boot_command(accelerator, kernel))
-    return status == 0
-
-
 def check_daemons(host: Host) -> Check:
-    """What --connect would reach. The embedded driver needs none of them."""
+    """The daemons that --connect can reach. The embedded driver needs none of them."""
     daemons = host.daemons() if host.importable("libvirt") else {}
     found = ", ".join(f"{uri} ({words})" for uri, words in daemons.items())
     if not found:
-        mend = "only --connect would use one: apt-get install libvirt-daemon-system"
+        mend = "needed only for --connect: apt-get install libvirt-daemon-system"
         return Check("libvirt daemons", State.OPTIONAL, "none is running", mend)
     return Check("libvirt daemons", State.GOOD, found)
 
@@ -283,13 +281,13 @@ def check_confinement(host: Host) -> Check:
     held = {
         "Landlock": found.landlock > 0,
         "a network namespace": found.network,
-        "a user of its own": found.user,
+        "a separate user": found.user,
     }
-    has = ", ".join(name for name, there in held.items() if there) or "QEMU's own sandbox alone"
+    has = ", ".join(name for name, there in held.items() if there) or "QEMU's own sandbox only"
     lacking = " and ".join(name for name, there in held.items() if not there)
     if not lacking:
         return Check("confinement", State.GOOD, has)
-    mend = f"the host does not give QEMU {lacking}; run only guests that you trust"
+    mend = f"this host cannot confine QEMU by {lacking}; run only guests that you trust"
     return Check("confinement", State.OPTIONAL, has, mend)
 
 
@@ -297,11 +295,11 @@ def check_netem(host: Host) -> Check:
     status, _ = host.run(["modprobe", "--dry-run", "--quiet", "sch_netem"])
     if status == 0:
         return Check("sch_netem", State.GOOD, "the host's kernel has it")
-    return Check("sch_netem", State.OPTIONAL, "not in the host's kernel", "nothing needs it: netem runs in a guest")
+    return Check("sch_netem", State.OPTIONAL, "not in the host's kernel", "not needed: netem runs in a guest")
 
 
 def check_wireshark(host: Host) -> Check:
     found = host.which("wireshark")
     if found is None:
-        return Check("wireshark", State.OPTIONAL, "not found", "apt-get install wireshark, to look at captures")
+        return Check("wireshark", State.OPTIONAL, "not found", "to view captures: apt-get install wireshark")
     return Check("wireshark", State.GOOD, found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shell completes: names that are looked up only when it asks."""
+"""Shell completion of names; they are looked up only when the shell asks."""
 
 from __future__ import annotations
 

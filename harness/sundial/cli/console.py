@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial console`: join the terminal with a machine's console."""
+"""`sundial console`: connect the terminal to a machine's console."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sundial.cli.talk import Verb
 
 @click.command(cls=Verb)
 @click.argument("machine")
-@click.option("--topology", metavar="T", help="Which one, where several are up.")
+@click.option("--topology", metavar="T", help="The topology, if several are up.")
 def console(machine: str, topology: str | None) -> None:
-    """Join this terminal with the console of MACHINE; Ctrl-] leaves it."""
+    """Connect this terminal to the console of MACHINE. Leave with Ctrl-]."""
     rooms.console(machine, topology)

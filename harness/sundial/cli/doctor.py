@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial doctor`: what the host has, what it lacks, and the line that mends it."""
+"""`sundial doctor`: what the host has, what it lacks, and how to mend that."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial down`: end machines that were left up."""
+"""`sundial down`: take down machines that are up."""
 
 from __future__ import annotations
 

@@ -20,12 +20,14 @@ _TIMEOUT = TIME.between(least="1 ms", example="10 s")
 @click.command(
     name="exec",
     cls=Verb,
-    # What stands behind the machine is the command's, options too.
+    # Words after the machine belong to the command, options too.
     context_settings={"allow_interspersed_args": False},
 )
-@click.option("--topology", metavar="T", help="Which one, where several are up.")
+@click.option("--topology", metavar="T", help="The topology, if several are up.")
 @click.option("-t", "--terminal", is_flag=True, help="Give the command a terminal, for editors and shells.")
-@click.option("--timeout", metavar="TIME", help="End it after so long, such as 10 s; the exit status is 124 then.")
+@click.option(
+    "--timeout", metavar="TIME", help="Kill the command after this time, such as 10 s; the exit status is then 124."
+)
 @as_json
 @click.argument("machine")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND...")
@@ -39,18 +41,18 @@ def exec_(
     machine: str,
     argv: tuple[str, ...],
 ) -> None:
-    """Run COMMAND in MACHINE: it gets our input and signals, we get its output and its exit status.
+    """Run COMMAND in MACHINE. Standard input and signals are forwarded; output and exit status are returned.
 
-    Ctrl-C goes to the command; again, and the command is killed.
+    Ctrl-C interrupts the command; a second Ctrl-C kills it.
     """
     command = argv[1:] if argv[0] == "--" else argv
     if not command:
-        raise BadInput("there is no command", field="COMMAND")
+        raise BadInput("is missing", field="COMMAND", allowed="a program and its arguments")
     input_fd = _input()
     if terminal and (input_fd is None or not os.isatty(input_fd)):
-        raise BadInput("the input is not a terminal", field="--terminal", allowed="in a terminal only")
+        raise BadInput("standard input is not a terminal", field="--terminal", allowed="only in a terminal")
     if terminal and as_json:
-        raise BadInput("a terminal's output is not for --json", field="--terminal")
+        raise BadInput("cannot be combined with --json", field="--terminal")
     asked = rooms.Exec(machine, command, topology, terminal, _seconds(timeout), input_fd)
     if as_json:
         result = rooms.exec_gathered(asked)
@@ -60,10 +62,10 @@ def exec_(
     try:
         end = rooms.exec_(asked)
     except BrokenPipeError:
-        # The reader of our output has gone: end as the command itself would.
+        # The reader of the output is gone: end as the command itself would.
         ctx.exit(128 + signal.SIGPIPE)
     if end.dropped:
-        say(f"{machine}: {end.dropped} bytes of output were dropped: more than the guest keeps")
+        say(f"{machine}: {end.dropped} bytes of output were dropped: the guest keeps no more")
     if end.timed_out:
         say(f"{machine}: {command[0]} did not end within {timeout}")
     ctx.exit(end.status)
@@ -79,7 +81,7 @@ def _seconds(timeout: str | None) -> float | None:
 
 
 def _input() -> int | None:
-    """Our input, unless there is none, or it is a terminal in whose background we are."""
+    """File descriptor of standard input; None if it is closed or if this is a background job of its terminal."""
     try:
         fd = sys.stdin.fileno()
         background = os.isatty(fd) and os.tcgetpgrp(fd) != os.getpgrp()

@@ -16,11 +16,11 @@ from sundial.errors import BadInput
 from sundial.model.images import IMAGES
 
 BUILDROOT = "buildroot"
-"""The recipe that builds from a release."""
+"""The recipe that builds from a Buildroot release."""
 
 
 class _Images(click.Group):
-    """Lists the images below its help. They are read only then: a wrong declaration must not break other commands."""
+    """Lists the images below its help. They are read only then, so that a wrong declaration breaks no other command."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         try:
@@ -43,20 +43,20 @@ def images() -> None:
     "--recipe",
     metavar="R",
     shell_complete=completion.RECIPES,
-    help="Build by this recipe, where an image has it, and choose it for the commands to come.",
+    help="Recipe to build with, for images that have it. Later commands use its images.",
 )
 @click.option(
     "--buildroot",
     "release",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="A Buildroot release to build from: the recipe buildroot.",
+    help="Folder of an unpacked Buildroot release; implies --recipe buildroot.",
 )
 @as_json
 def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: Path | None, as_json: bool) -> None:
-    """Build images: those NAMEd, else all but those that are built on demand."""
+    """Build the named images, or all images that are not built on demand."""
     if release is not None and recipe not in (None, BUILDROOT):
-        raise BadInput(f"recipe {recipe} builds from no release", field="--buildroot", allowed=f"--recipe {BUILDROOT}")
+        raise BadInput(f"recipe {recipe} does not use a release", field="--buildroot", allowed=f"--recipe {BUILDROOT}")
     if release is not None and not release.is_dir():
         raise BadInput(f"{release} is not a folder", field="--buildroot", allowed="the folder of an unpacked release")
     rooms.check_state()
@@ -86,7 +86,7 @@ def fetch(archive: Path, sha256: str | None, as_json: bool) -> None:
 @images.command(name="list", cls=Verb)
 @as_json
 def list_(as_json: bool) -> None:
-    """List images by their recipes, and whether they are built; machines boot those of the chosen recipe."""
+    """List images with their recipes and states. Machines boot the images of the chosen recipe."""
     images = rooms.images().list()
     if as_json:
         print_json([asdict(image) for image in images])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial ls`: the runs in captures/, or what is up."""
+"""`sundial ls`: the runs in captures/, or the topologies that are up."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from sundial.cli import rooms
-from sundial.cli.runs import list_runs, read_json
+from sundial.cli.runs import list_reproductions, list_runs, read_json
 from sundial.cli.talk import Verb, as_json, print_json, print_table, say
 from sundial.errors import BadInput
 
 
 @click.command(cls=Verb)
-@click.option("--up", is_flag=True, help="List the topologies that were left up instead.")
+@click.option("--up", is_flag=True, help="List topologies that are up instead of runs.")
 @as_json
 def ls(up: bool, as_json: bool) -> None:
-    """List runs, the oldest first."""
+    """List runs, oldest first, then reproductions of papers."""
     if up:
         _list_kept(as_json)
         return
@@ -38,20 +38,26 @@ def ls(up: bool, as_json: bool) -> None:
                 "virtual_s": virtual_ns / 10**9 if isinstance(virtual_ns, int) else None,
             }
         )
+    for folder, reproduction in list_reproductions():
+        rows.append(_without_run(folder.name, reproduction.get("status")))
     for folder in rooms.in_the_making():
         name = folder.name.removeprefix(".").removesuffix(".partial")
-        rows.append({"run": name, **dict.fromkeys(("verdict", "seed", "clock", "virtual_s")), "status": "running"})
+        rows.append(_without_run(name, "running"))
     if as_json:
         print_json(rows)
         return
     if not rows:
-        say("there is no run yet; make one with: ./sundial run quickstart")
+        say("there are no runs yet; make one with: ./sundial run quickstart")
         return
     shown = [["RUN", "STATUS", "VERDICT", "CLOCK", "VIRTUAL"]]
     for row in rows:
         time = "-" if row["virtual_s"] is None else f"{row['virtual_s']:.3f} s"
         shown.append([row["run"], str(row["status"]), row["verdict"] or "-", row["clock"] or "-", time])
     print_table(shown)
+
+
+def _without_run(name: str, status: object) -> dict[str, Any]:
+    return {"run": name, "status": status, **dict.fromkeys(("verdict", "seed", "clock", "virtual_s"))}
 
 
 def _list_kept(as_json: bool) -> None:

@@ -20,25 +20,26 @@ COMMANDS = {
     "doctor": "Check what a run needs from this host.",
     "images": "Guest images: build, fetch, list.",
     "topology": "Topologies: list, show, check, graph.",
-    "up": "Boot a topology and leave it up.",
+    "up": "Boot a topology's machines and keep them up.",
     "exec": "Run a command in a machine that is up.",
-    "console": "Join the terminal with a machine's console.",
-    "virsh": "Ask libvirt about machines that are up, as virsh does.",
-    "down": "End what was left up.",
-    "run": "Run a scenario, verify it, write its report.",
-    "verify": "Compare a capture with what the protocol says.",
-    "report": "Write the report of a run again.",
-    "reproduce": "Run a paper's experiments again, beside what it printed.",
-    "open": "Look at a capture in Wireshark.",
-    "ls": "List runs, or what is up.",
+    "console": "Connect the terminal to a machine's console.",
+    "virsh": "Query machines that are up with virsh's commands.",
+    "down": "Take down machines that are up.",
+    "run": "Run a scenario, verify it, and write its report.",
+    "verify": "Verify a run or a capture against its protocol.",
+    "report": "Verify a run again and write its report.",
+    "reproduce": "Repeat a paper's experiments; compare with its numbers.",
+    "open": "Open a capture in Wireshark.",
+    "export": "Write the view of one port as a capture.",
+    "ls": "List runs, or topologies that are up.",
 }
-"""In the order in which one meets them, each with what the list of commands says of it. The command NAME is NAME, or
-`NAME_` where Python has such a word, in the module of that name."""
+"""Commands in the order of use, with their texts in the list of commands. The command NAME is NAME in the module of
+that name, or `NAME_` if NAME is a word of Python."""
 WORDS_OF_PYTHON = ("exec", "open")
 
 
 class Commands(click.Group):
-    """Imports a command when it is asked for: no command waits for what others need."""
+    """Imports a command only when it is used, so that no command waits for the imports of others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -72,11 +73,11 @@ def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     help="Show the versions of Sundial and of its parts, and exit.",
 )
 def sundial() -> None:
-    """Run RPC systems on emulated networks, record every frame, and prove what went over the wire.
+    """Run RPC systems on emulated networks, capture every frame, and verify what went over the wire.
 
     \b
     Exit status: 0 ran and verified; 1 ran, and verification found a mismatch; 2 bad usage or bad input,
-    nothing was started; 3 the host lacks something; 4 the run failed; 70 a fault of sundial itself;
+    nothing was started; 3 the host lacks something; 4 the run failed; 70 internal error of sundial;
     130 interrupted.
     """
 
@@ -84,22 +85,22 @@ def sundial() -> None:
 def main() -> None:
     """The program; leaves with the exit status."""
     status = status_of(sundial)
-    # What follows takes down what is left of a session; it must not be cut short, and is soon over.
+    # The clean-up that follows is short and must not be interrupted.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.exit(status)
 
 
 def status_of(command: click.Command, arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; its exit status. Click's own way gives 1 to what is not a mismatch."""
+    """Exit status of a command line that is run here; click itself would give 1 to errors that are not mismatches."""
     try:
         status = command.main(arguments, prog_name="sundial", standalone_mode=False)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as error:
-        # Who read our output has left, such as `head`; click leaves with 1 then, and for no other reason.
+        # The reader of the output is gone, such as `head`; click exits with 1 then, and for no other reason.
         if isinstance(error, SystemExit) and error.code != 1:
             raise
-        # Python would complain again when it flushes at its end.
+        # Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + signal.SIGPIPE
     except click.ClickException as error:

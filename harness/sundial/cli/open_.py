@@ -13,43 +13,50 @@ from pathlib import Path
 import click
 
 from sundial.cli import rooms
-from sundial.cli.runs import captures as captures_of
-from sundial.cli.runs import find_run
+from sundial.cli.points import Point, all_ports, at_port, find_point
 from sundial.cli.talk import Verb, say
 from sundial.errors import BadInput, HostLacks
-from sundial.model.catalog import ROOT
+from sundial.model.catalog import LAUNCHER, ROOT
 from sundial.plan.request import Kept
 from sundial.report.registry import CLIENTS
 
-PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
+PREFERENCES = (
+    "rpc.dissect_unknown_programs:TRUE",
+    "tcp.relative_sequence_numbers:TRUE",
+    # Otherwise the headers of HTTP/2 cannot be decoded behind a lost segment.
+    "tcp.reassemble_out_of_order:TRUE",
+    "nameres.mac_name:FALSE",
+)
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
 DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "grpc.lua", "vmmc.lua"))
 Columns = tuple[tuple[str, str], ...]
 COLUMNS: Columns = (
     ("No.", "%m"),
+    ("Frame", "%Cus:frame.packet_id:0:R"),
     ("Time", "%t"),
-    ("Interface", "%Cus:frame.interface_name:0:R"),
+    ("Interface       ", "%Cus:frame.interface_name:0:R"),
     ("Source", "%s"),
     ("Destination", "%d"),
-    ("Protocol", "%p"),
+    ("Protocol        ", "%p"),
     ("Length", "%L"),
-    ("XID", "%Cus:rpc.xid or dcerpc.dg_seqnum or http2.streamid or vmmc.shrimp.seq:0:R"),
+    ("XID         ", "%Cus:rpc.xid or dcerpc.dg_seqnum or http2.streamid or vmmc.shrimp.seq:0:R"),
     ("Seq", "%Cus:tcp.seq or mbcf.seq or dcerpc.dg_frag_num or vmmc.seq:0:R"),
     ("Fragment (8 B)", "%Cus:ip.frag_offset:0:R"),
-    ("Fate", "%Cus:frame.comment:0:R"),
-    ("Info", "%i"),
+    ("Fate                                ", "%Cus:frame.comment:0:R"),
+    ("Info                                                        ", "%i"),
 )
-"""The columns for a Sundial capture: when (to the ns, as in the file) and at which port a frame was captured,
-whose call it is (DCE RPC, ShrimpRPC: its sequence number; gRPC: its stream) and which part of it (the fragment of DCE
-RPC; IP counts offsets in 8 bytes), what became of it."""
+"""The columns for a Sundial capture: the frame's number in the run's capture (of a view); when (to the ns, as in the
+file) and at which port it was captured; whose call it is (DCE RPC, ShrimpRPC: its sequence number; gRPC: its stream) and
+which part of it (the fragment of DCE RPC; IP counts offsets in 8 bytes); what became of it. Wireshark makes a column as
+wide as its title, so some titles end in spaces."""
 FURTHER_COLUMNS: Columns = (
-    *COLUMNS[:3],
+    *COLUMNS[:4],
     ("VCI", "%Cus:atm.vci:0:R"),
     ("Cells", "%Cus:atm.cells:0:R"),
     ("Last", "%Cus:atm.payload_type:0:R"),
-    *COLUMNS[3:8],
-    *COLUMNS[10:],
+    *COLUMNS[4:9],
+    *COLUMNS[11:],
 )
 """The same for captures of PDUs and cells: the virtual channel, the cells of a PDU, the payload type of a cell (1 in
 the last of a PDU)."""
@@ -58,57 +65,68 @@ the last of a PDU)."""
 @click.command(name="open", cls=Verb)
 @click.argument("run", metavar="RUN|TOPOLOGY")
 @click.argument("segment", required=False)
+@at_port
+@all_ports
 @click.option("--filter", "shown", metavar="FILTER", help="A display filter, such as one from `sundial verify`.")
 @click.option("--print", "only_print", is_flag=True, help="Print the command line and start nothing.")
-def open_(run: str, segment: str | None, shown: str | None, only_print: bool) -> None:
+def open_(run: str, segment: str | None, port: str | None, all_: bool, shown: str | None, only_print: bool) -> None:
     """Open the capture of RUN's SEGMENT in Wireshark, with columns for calls, fragments and fates.
 
-    With a TOPOLOGY that is up, its capture is followed while it grows. PDUs and cells of an ATM segment are captures of
-    their own: SEGMENT.pdus and SEGMENT.cells.
+    It is shown as one port saw it. The column Frame has the frame numbers of the run's capture. With a TOPOLOGY that is
+    up, its capture is followed while it grows. PDUs and cells of an ATM segment are captures of their own: SEGMENT.pdus
+    and SEGMENT.cells.
     """
-    kept = next((kept for kept in rooms.kept() if kept.topology == run), None)
-    folder = kept.captures if kept is not None else find_run(run)
-    capture = find_capture(folder, segment)
+    point = find_point(run, segment, port, all_=all_)
     lacking = _lacking()
     program = "tshark" if lacking else "wireshark"
-    command = viewer_command(program, capture, shown) if kept is None else live_command(program, capture, shown, kept)
-    line = shlex.join(command) if kept is None else command[-1]
+    if point.kept is None:
+        command = viewer_command(program, _file(point), point.capture, shown)
+        line = shlex.join(command)
+    else:
+        command = live_command(program, point, point.kept, shown)
+        line = command[-1]
     if only_print:
         click.echo(line)
     elif lacking:
         raise HostLacks(lacking, hint=f"list it with: {line}")
     else:
         subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-        say(f"wireshark is opening {capture}")
-    others = [name for name in captures_of(folder) if name != capture.stem]
-    if segment is None and others:
-        say(f"there are others: {', '.join(others)}")
+        say(f"wireshark is opening {point.capture}")
+    say(point.in_words())
+    if point.other_captures:
+        say(f"there are others: {', '.join(point.other_captures)}")
 
 
-def find_capture(folder: Path, segment: str | None) -> Path:
-    """The capture of a segment, or the only one (the first where a run has several). Raises BadInput."""
-    captures = captures_of(folder)
-    if not captures:
-        raise BadInput("has no captures", file=str(folder))
-    if segment is None:
-        return next(iter(captures.values()))
-    if segment not in captures:
-        raise BadInput(f"there is no capture of segment {segment!r}", file=str(folder), allowed=", ".join(captures))
-    return captures[segment]
+def _file(point: Point) -> Path:
+    """The run's own capture, or the view of a port, in the run's folder `views`. Raises BadInput."""
+    if point.port is None:
+        return point.capture
+    folder = next(parent for parent in point.capture.parents if parent.name == "wire").with_name("views")
+    view = folder / f"{point.capture.stem}@{point.port}.pcapng"
+    try:
+        if not view.exists() or view.stat().st_mtime_ns < point.capture.stat().st_mtime_ns:
+            folder.mkdir(exist_ok=True)
+            rooms.write_view(point.capture, point.port, view)
+    except OSError as error:
+        raise BadInput(
+            f"the view cannot be written: {error.strerror}", file=str(view), allowed="--all, or sundial export -o FILE"
+        ) from error
+    return view
 
 
-def viewer_command(program: str, capture: Path, shown: str | None) -> list[str]:
-    """The command line that shows `capture` with our columns, preferences and dissector; wireshark and tshark take the
-    same."""
-    return [program, *_look(["-r", str(capture)], capture, shown)]
+def viewer_command(program: str, file: Path, capture: Path, shown: str | None) -> list[str]:
+    """The command line that shows a file, a capture of a run or a view of it, with columns, preferences and dissectors;
+    wireshark and tshark take the same."""
+    return [program, *_look(["-r", str(file)], capture, shown)]
 
 
-def live_command(program: str, capture: Path, shown: str | None, kept: Kept) -> list[str]:
+def live_command(program: str, point: Point, kept: Kept, shown: str | None) -> list[str]:
     """The same for a capture that grows: all of it from the first frame on, until its topology is down."""
-    follow = ["tail", f"--pid={kept.pid}", "-c", "+1", "-f", str(capture)]
+    view = ["--all"] if point.port is None else ["--at", point.port]
+    follow = [str(LAUNCHER), "export", kept.topology, point.capture.stem, *view, "--follow"]
     at_once = "-k" if program == "wireshark" else "-l"
-    view = [program, *_look([at_once, "-i", "-"], capture, shown)]
-    return ["sh", "-c", f"{shlex.join(follow)} | {shlex.join(view)}"]
+    viewer = [program, *_look([at_once, "-i", "-"], point.capture, shown)]
+    return ["sh", "-c", f"{shlex.join(follow)} | {shlex.join(viewer)}"]
 
 
 def _columns(capture: Path) -> Columns:

@@ -16,23 +16,21 @@ from sundial.plan.request import EMBEDDED
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 connect_option: Callable[[Decorated], Decorated] = click.option(
-    "--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver."
+    "--connect", metavar="URI", default=EMBEDDED, help="Use this libvirt daemon instead of the embedded driver."
 )
 
 recipe_option: Callable[[Decorated], Decorated] = click.option(
     "--recipe",
     metavar="R",
     shell_complete=completion.RECIPES,
-    help="Boot images made by this recipe instead of the chosen one (sundial images list).",
+    help="Boot images of this recipe, not of the chosen one (see sundial images list).",
 )
 
 
 def checked_out(out: Path | None) -> Path | None:
     """The value of `--out`. Raises BadInput for a path that libvirt's XML, or a file of lines, cannot hold."""
     if out is not None and not str(out.absolute()).isprintable():
-        raise BadInput(
-            f"{out.absolute()} has characters that cannot be printed", file="--out", allowed="another directory"
-        )
+        raise BadInput(f"{out.absolute()} has unprintable characters", file="--out", allowed="another directory")
     return out
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial report`: write the report of a run again."""
+"""`sundial report`: verify a run again and write its report."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sundial.errors import BadInput
 
 @click.command(cls=Verb)
 @click.argument("run")
-@click.option("--png", is_flag=True, help="Write each figure as PNG beside its SVG.")
+@click.option("--png", is_flag=True, help="Also write each figure as PNG.")
 @as_json
 def report(run: str, png: bool, as_json: bool) -> None:
     """Verify RUN (a directory, a name from `sundial ls`, or latest) and write its report.
 
-    That is report.html, summary.csv and figures/. The verdict is a new one: what was written before may not be what the
-    files say.
+    The report is report.html, summary.csv and figures/. RUN is always verified again, because its files may have
+    changed since the last verdict.
     """
     folder = find_run(run)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial reproduce`: a paper's experiments, run again, beside what it printed."""
+"""`sundial reproduce`: repeat a paper's experiments and compare them with its published numbers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,16 @@ _PAPERS = kinds.having("papers", "reproduce")
 )
 @click.argument("paper", required=False, shell_complete=completion.of(lambda: _PAPERS))
 @click.option("--quick", is_flag=True, help="The same as --scale quick: fewer calls, fewer points.")
-@click.option("--scale", metavar="S", help="smoke, quick, full or paper, where the paper has them; full by default.")
-@click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.")
+@click.option("--scale", metavar="S", help="Scale: smoke, quick, full or paper, if the paper has it. Default: full.")
 @click.option(
-    "--jobs", type=click.IntRange(1, JOBS_MOST), metavar="N", help="Runs side by side; as there are cores by default."
+    "--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Seed for all random choices. Default: 1."
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, JOBS_MOST),
+    metavar="N",
+    help="Number of parallel runs. Default: as many as this host has cores for.",
 )
 @connect_option
 @recipe_option
@@ -46,15 +51,15 @@ def reproduce(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Run the experiments of PAPER in virtual time and write a report with its tables, printed and measured.
+    """Repeat the experiments of PAPER in virtual time. The report shows its tables, published and measured.
 
-    Without PAPER: list those that are there.
+    Without PAPER: list the papers.
     """
     if paper is None:
         _list(as_json)
         return
     if quick and scale not in (None, "quick"):
-        raise BadInput(f"--quick and --scale {scale} exclude one another", allowed="one of them")
+        raise BadInput(f"--quick and --scale {scale} cannot be combined", allowed="one of them")
     extent = "quick" if quick else scale or "full"
     command = ("sundial", *sys.argv[1:])
     connect, out = checked_connect(connect), checked_out(out)
@@ -73,7 +78,7 @@ def reproduce(
         raise RunFailed(f"these runs failed: {names}", hint=f"see {done.folder / 'report.html'}#runs")
     if done.mismatched:
         names = ", ".join(made.name for made in done.mismatched)
-        raise VerificationFailed(f"the captures of these runs are not what the protocol says: {names}")
+        raise VerificationFailed(f"verification of these runs failed: {names}")
 
 
 def _list(as_json: bool) -> None:

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from sundial import limits
 from sundial.errors import BadInput
 from sundial.model.catalog import ROOT, WRITTEN, check_writable
 
@@ -49,13 +50,13 @@ def _check_places(out: Path | None) -> None:
 def run(request: RunRequest, progress: Progress) -> RunResult:
     """Make one run. Raises BadInput, HostLacks, RunFailed, Interrupted."""
     _check_places(request.out)
-    return cast("RunResult", _room("sundial.run.runner").run(request, progress))
+    return cast("RunResult", _able("sundial.run.runner").run(request, progress))
 
 
 def up(request: UpRequest, progress: Progress) -> Kept:
     """Bring a topology up and leave it up. Raises BadInput, HostLacks, RunFailed."""
     _check_places(None)
-    return cast("Kept", _room("sundial.run.keeper").up(request, progress))
+    return cast("Kept", _able("sundial.run.keeper").up(request, progress))
 
 
 def down(topology: str | None) -> list[str]:
@@ -171,7 +172,7 @@ def warm_evaluation(*, report: bool) -> Iterator[None]:
 
 def verify_run(path: Path) -> dict[str, Any]:
     """Verify a run directory; answers what was written to verify.json. Raises BadInput."""
-    return cast("dict[str, Any]", _room(VERIFY).verify_run(path).to_json())
+    return cast("dict[str, Any]", _able(VERIFY).verify_run(path).to_json())
 
 
 def mismatches(run: str, document: dict[str, Any], most: int) -> list[tuple[str, str | None]]:
@@ -201,7 +202,7 @@ def verifiable() -> list[str]:
 
 def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[str, Any]:
     """Verify a foreign capture; answers a document like verify.json. Raises BadInput."""
-    found = _room(VERIFY).verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
+    found = _able(VERIFY).verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
     return cast("dict[str, Any]", found.to_json())
 
 
@@ -210,7 +211,23 @@ def build_report(path: Path, *, png: bool = False, drawn: bool = True) -> Path:
 
     Not `drawn`, its figures are said in words alone.
     """
-    return cast(Path, _room(REPORT).build_report(path, png=png, drawn=drawn).html)
+    return cast(Path, _able(REPORT).build_report(path, png=png, drawn=drawn).html)
+
+
+def ports(capture: Path) -> list[str]:
+    """The ports that a capture has, in its order. Raises BadInput."""
+    return cast("list[str]", _room("sundial.observe.follow").ports(capture))
+
+
+def stream_view(capture: Path, port: str | None, to: BinaryIO, keeper_pid: int | None = None) -> None:
+    """Write a capture as a port saw it (None: as it is); with `keeper_pid`, until that process has ended. Raises
+    BadInput."""
+    _room("sundial.observe.follow").stream_view(capture, port, to, keeper_pid)
+
+
+def write_view(capture: Path, port: str | None, path: Path, keeper_pid: int | None = None) -> None:
+    """The same into a file that is written whole or not at all. Raises BadInput, OSError."""
+    _room("sundial.observe.follow").write_view(capture, port, path, keeper_pid)
 
 
 def topology_drawing(network: Network, *, as_svg: bool) -> str:
@@ -243,7 +260,7 @@ def reproduce(
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
     _check_places(out)
-    room = _room("sundial.reproduce.perform")
+    room = _able("sundial.reproduce.perform")
     known = images(recipe)
 
     def pin(folder: Path, shown: Progress, names: Iterable[str] | None) -> dict[str, dict[str, str]]:
@@ -299,6 +316,12 @@ def libvirt_daemons() -> dict[str, str]:
     """The usual daemons of this computer that are running, by URI, with their versions or what is wrong."""
     libvirt = _room("sundial.machines.connection").load_libvirt()
     return cast("dict[str, str]", _room("sundial.machines.daemon").running(libvirt, os.environ, os.geteuid()))
+
+
+def _able(name: str) -> Any:
+    """A room whose work takes much of the host. Raises HostLacks where the host's limits do not allow it."""
+    limits.require()
+    return _room(name)
 
 
 def _room(name: str) -> Any:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,9 @@ import click
 from sundial.cli import completion, rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.runs import captures, reference_to
-from sundial.cli.talk import Verb, as_json, print_json, progress, say
+from sundial.cli.talk import Verb, as_json, counted, print_json, progress, say
 from sundial.described import descriptions
-from sundial.errors import BadInput, VerificationFailed
+from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.catalog import typed
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
@@ -30,7 +32,7 @@ _DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Pat
 
 
 class _Run(Verb):
-    """Lists the kinds of workloads below its help, a line each, with their transports."""
+    """Lists the kinds of workloads and their transports below its help, one a line."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         lines = ["\b", "Workloads (app):"]
@@ -47,22 +49,22 @@ class _Run(Verb):
     "--topology",
     metavar="T",
     shell_complete=completion.TOPOLOGIES,
-    help="Name or file; otherwise the scenario's own.",
+    help="Name or file of the topology. Default: the scenario's.",
 )
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
-@click.option("--scale", metavar="S", help="smoke, quick or paper, where the scenario has them.")
-@click.option("--seed", type=int, metavar="N", help="Of everything random.")
-@click.option("--clock", type=click.Choice(["virtual", "real"]), help="Virtual time, or the host's clock.")
+@click.option("--scale", metavar="S", help="Scale: smoke, quick or paper, if the scenario has it.")
+@click.option("--seed", type=int, metavar="N", help="Seed for all random choices. Default: the scenario's.")
+@click.option("--clock", type=click.Choice(["virtual", "real"]), help="Virtual time, or the host's clock (real).")
 @click.option(
     "--trace",
     type=click.Choice(["steps", "none"]),
-    help="Divide calls into steps, of the workloads that can be; the run itself is the same.",
+    help="Break each call's time into steps, for workloads that support it. Does not change the run.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run directory to write.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to write.")
 @connect_option
 @recipe_option
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
-@click.option("--report/--no-report", default=True, help="Write the report, or leave it to `sundial report`.")
+@click.option("--report/--no-report", default=True, help="Write the report (default), or leave it to `sundial report`.")
 @click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
 @as_json
 def run(
@@ -121,7 +123,9 @@ def run(
             _print_result(result)
     failed = [result for result in results if result["verdict"] != "pass"]
     if failed:
-        raise VerificationFailed(f"{failed[0]['path']}: the capture is not what the protocol says")
+        raise VerificationFailed(
+            f"{failed[0]['path']}: verification failed: {counted(failed[0]['mismatches'], 'mismatch')}"
+        )
 
 
 def _folders(out: Path | None, count: int) -> list[Path | None]:
@@ -131,10 +135,10 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
     folders = [out] if count == 1 else [out.with_name(f"{out.name}-{number + 1}") for number in range(count)]
     for folder in folders:
         if folder.exists():
-            raise BadInput(f"{folder} exists", file="--out", allowed="a directory that does not exist yet")
+            raise BadInput(f"{folder} exists already", file="--out", allowed="a directory that does not exist yet")
         if not folder.parent.is_dir():
             raise BadInput(
-                f"{folder.parent} is not a directory", file="--out", allowed="a name in a directory that exists"
+                f"{folder.parent} is not a directory", file="--out", allowed="a new name in an existing directory"
             )
     return list(folders)
 
@@ -158,15 +162,18 @@ def _one(
         recipe=recipe,
         while_running=partial(rooms.warm_evaluation, report=report),
     )
+    began = time.monotonic()
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")
-    made = rooms.run(request, shown)
-    shown.say("verifying the capture")
-    verdict = rooms.verify_run(made.path)
-    page = None
-    if report:
-        shown.say("writing the report")
-        page = str(rooms.build_report(made.path))
+    try:
+        made = rooms.run(request, shown)
+    except RunFailed as error:
+        # What there is of it, for whoever looks for the cause. It may be too little, and must not hide the failure.
+        with contextlib.suppress(Exception):
+            if report and error.folder is not None:
+                _evaluate(error.folder, report, shown)
+        raise
+    verdict, page = _evaluate(made.path, report, shown)
     return {
         "path": str(made.path),
         "variant": experiment.variant,
@@ -177,9 +184,20 @@ def _one(
         "first_mismatch": _first_mismatch(reference_to(made.path), verdict),
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
+        "total_s": round(time.monotonic() - began, 3),
         "report": page,
         "captures": [str(path) for path in captures(made.path).values()],
     }
+
+
+def _evaluate(folder: Path, report: bool, shown: Progress) -> tuple[dict[str, Any], str | None]:
+    """The verdict and, if asked for, the path of the report."""
+    shown.say("verifying the capture")
+    verdict = rooms.verify_run(folder)
+    if not report:
+        return verdict, None
+    shown.say("writing the report")
+    return verdict, str(rooms.build_report(folder))
 
 
 def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] | None:
@@ -190,16 +208,20 @@ def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] 
 def _print_result(result: dict[str, Any]) -> None:
     name = shlex.quote(reference_to(Path(result["path"])))
     click.echo(f"run      {result['path']}")
-    click.echo(f"verdict  {result['verdict']}: {result['calls']} calls, {result['mismatches']} mismatches")
+    if result["variant"]:
+        click.echo(f"with     {result['variant']}")
+    calls, mismatches = counted(result["calls"], "call"), counted(result["mismatches"], "mismatch")
+    click.echo(f"verdict  {result['verdict']}: {calls}, {mismatches}")
     first = result["first_mismatch"]
     if first is not None:
         click.echo(f"first    {first['words']}")
         if first["open"] is not None:
             click.echo(f"         {first['open']}")
         if result["mismatches"] > 1:
-            click.echo(typed(f"         all of them: ./sundial verify {name}"))
-    click.echo(typed(f"unproven {result['unproven']} points: ./sundial verify --unproven {name}"))
-    click.echo(f"time     {result['virtual_s']:.3f} s simulated, {result['wall_s']:.1f} s wall")
+            click.echo(typed(f"         list all: ./sundial verify {name}"))
+    click.echo(typed(f"unproven {result['unproven']} properties; list them: ./sundial verify --unproven {name}"))
+    simulated, wall, total = (result[name] for name in ("virtual_s", "wall_s", "total_s"))
+    click.echo(f"time     {simulated:.3f} s simulated, {wall:.1f} s wall, {total:.1f} s in all")
     if result["report"] is not None:
         click.echo(f"report   {result['report']}")
     for capture in result["captures"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding run directories by what the user typed: a path, a name below captures/, or `latest`."""
+"""Run directories by reference: a path, a name below captures/, or `latest`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LATEST = "latest"
 
 
 def find_run(reference: str) -> Path:
-    """The run directory meant; it holds a run.json. Raises BadInput."""
+    """The run directory that a reference means; it has a run.json. Raises BadInput."""
     if reference == LATEST:
         runs = list_runs()
         if not runs:
-            raise BadInput("there is no run yet", hint="make one with: sundial run quickstart")
+            raise BadInput("there are no runs yet", hint="make one with: sundial run quickstart")
         return runs[-1][0]
     for path in (Path(reference), rooms.CAPTURES / reference):
         if (path / "run.json").is_file():
@@ -47,11 +47,20 @@ def read_json(path: Path) -> dict[str, Any]:
 def list_runs() -> list[tuple[Path, dict[str, Any]]]:
     """The runs below captures/ with their run.json, the oldest first; unreadable ones are left out.
 
-    What a killed harness left under a hidden name gets its own first.
+    Directories that a killed harness left under a hidden name get their final names first.
     """
-    found = []
     rooms.take_up_abandoned()
-    for path in rooms.CAPTURES.glob("*/run.json"):
+    return _listed("run.json")
+
+
+def list_reproductions() -> list[tuple[Path, dict[str, Any]]]:
+    """The reproductions of papers below captures/ with their reproduce.json, in the same way."""
+    return _listed("reproduce.json")
+
+
+def _listed(record: str) -> list[tuple[Path, dict[str, Any]]]:
+    found = []
+    for path in rooms.CAPTURES.glob(f"*/{record}"):
         if path.parent.name.startswith("."):
             continue
         try:
@@ -62,7 +71,7 @@ def list_runs() -> list[tuple[Path, dict[str, Any]]]:
 
 
 def captures(folder: Path) -> dict[str, Path]:
-    """All captures of a run directory by what the user calls them: those of frames, by segment, then those that kinds
-    of segments add in folders of their own (`elan`, then `elan.cells`, `elan.pdus`)."""
+    """All captures of a run directory by name: those of frames, by segment, then those that kinds of segments add in
+    their folders (`elan`, then `elan.cells`, `elan.pdus`)."""
     wire = folder / "wire"
     return {path.stem: path for path in (*sorted(wire.glob("*.pcapng")), *sorted(wire.glob("*/*.pcapng")))}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the command line talks: stdout is data, stderr is talk, the exit status is the verdict.
+"""Output of the command line: data on stdout, messages on stderr, the verdict in the exit status.
 
-Progress is drawn on a terminal and is plain lines elsewhere. NO_COLOR is honoured (by rich, which is imported where
+Progress is drawn on a terminal and is plain lines elsewhere. NO_COLOR is honoured (by rich, which is imported only if
 there is something to draw).
 """
 
@@ -38,7 +38,7 @@ PLAIN_PAUSE_S = 5.0
 
 
 class Verb(click.Command):
-    """A command whose errors become one clear line and their own exit status, faults of Sundial itself too."""
+    """A command whose errors become one clear line and an exit status, internal errors of Sundial too."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -56,9 +56,9 @@ class Verb(click.Command):
 
 
 def show_error(error: SundialError, *, as_json: bool) -> None:
-    """One line a problem on stderr, then the console's last lines and the hint; with `--json` an object on stdout.
+    """Print one line a problem on stderr, then the console's last lines and the hint; with `--json` JSON on stdout.
 
-    A failed verification has put its own JSON there already.
+    A failed verification has printed its JSON already.
     """
     if as_json and not isinstance(error, VerificationFailed):
         print_json(error.to_json())
@@ -74,7 +74,7 @@ def show_error(error: SundialError, *, as_json: bool) -> None:
 
 
 def say(text: str) -> None:
-    """One line of talk."""
+    """Print one line on stderr."""
     text = typed(text)
     if _is_drawn():
         _stderr().print(_plain(text))
@@ -82,13 +82,19 @@ def say(text: str) -> None:
         click.echo(printable(text), err=True)
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: `1 call`, `2 calls`, `3 mismatches`."""
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
+
+
 def print_json(value: Any) -> None:
-    """Data for machines."""
+    """Print a value as JSON on stdout."""
     click.echo(json.dumps(value, indent=2))
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Rows in columns as wide as they need, two spaces between; the last column is not padded."""
+    """Print rows in columns, two spaces between them; the last column is not padded."""
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:
@@ -101,14 +107,14 @@ class PlainProgress:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._told = now()
+        self._said = now()
 
     def say(self, text: str) -> None:
-        self._told = self._now()
+        self._said = self._now()
         say(text)
 
     def share(self, done: float, text: str) -> None:
-        if self._now() - self._told >= PLAIN_PAUSE_S:
+        if self._now() - self._said >= PLAIN_PAUSE_S:
             self.say(f"{done:4.0%}  {text}")
 
 
@@ -148,14 +154,14 @@ def progress(*, quiet: bool = False) -> Iterator[PlainProgress | DrawnProgress]:
 
 
 def _plain(text: str) -> str:
-    """As it is written: neither rich's markup nor controls of the terminal."""
+    """The text without rich's markup and without control characters of the terminal."""
     from rich.markup import escape
 
     return escape(printable(text))
 
 
 def _is_drawn() -> bool:
-    """Whether rich may have anything to add to plain lines: it takes some variables for a terminal, too."""
+    """True if rich may draw: on a terminal, or if a variable makes it act as on one."""
     return sys.stderr.isatty() or any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
 
 

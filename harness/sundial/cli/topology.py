@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sundial.cli import completion, rooms
-from sundial.cli.talk import Verb, as_json, print_json, print_table
+from sundial.cli.talk import Verb, as_json, counted, print_json, print_table
 from sundial.errors import BadInput
 from sundial.model.catalog import find, names
 from sundial.model.load import load_topology
@@ -22,7 +22,7 @@ _set = click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, he
 
 
 def _kinds() -> str:
-    """The kinds of segments, a line each."""
+    """The kinds of segments, one a line."""
     written = {name: kind.model for name, kind in SEGMENT_KINDS.items() if kind.model is not None}
     lines = [f"  {name}: {model.__doc__}" for name, model in written.items()]
     return "\n".join(["\b", "Segments (kind):", *lines])
@@ -47,10 +47,10 @@ def list_(as_json: bool) -> None:
 @topology.command(cls=Verb)
 @click.argument("name", shell_complete=completion.TOPOLOGIES)
 @_set
-@click.option("--svg", "as_svg", is_flag=True, help="Print the drawing that reports show, as SVG, and nothing else.")
+@click.option("--svg", "as_svg", is_flag=True, help="Print only the drawing, as SVG.")
 @as_json
 def show(name: str, overrides: tuple[str, ...], as_svg: bool, as_json: bool) -> None:
-    """Show a topology with everything derived: addresses, MAC addresses, ports, and a drawing."""
+    """Show a topology with all derived values (addresses, MAC addresses, ports) and a drawing."""
     loaded = load_topology(name, overrides)
     network = build_network(loaded)
     if as_svg:
@@ -93,16 +93,16 @@ def show(name: str, overrides: tuple[str, ...], as_svg: bool, as_json: bool) -> 
 @_set
 @as_json
 def check(file: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Check a topology file: every problem with file, line and field, or one line that says it is sound."""
+    """Check a topology file. Each problem is one line with file, line and field."""
     if not Path(file).exists() and file not in names("topology"):
-        raise BadInput("no such file", file=file)
+        raise BadInput("does not exist", file=file, allowed="a file, or a name from 'sundial topology list'")
     loaded = load_topology(file, overrides)
     counts = {"machines": len(loaded.machines), "devices": len(loaded.devices), "segments": len(loaded.segments)}
     if as_json:
         print_json({"name": loaded.name, "sound": True, **counts})
     else:
-        there = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-        click.echo(f"{file}: sound: {there}")
+        nouns = ", ".join(counted(count, name[:-1]) for name, count in counts.items() if count)
+        click.echo(f"{file}: valid: {nouns}")
 
 
 @topology.command(cls=Verb)
@@ -133,7 +133,7 @@ def _rate(segment: Segment) -> str:
 
 
 def _own(node: Node) -> Iterator[str]:
-    """What a machine boots that is not just its image, a line each."""
+    """What a machine boots beside its image, one a line."""
     for what, value in (("kernel", node.kernel), ("initrd", node.initrd), ("command line, added", node.cmdline)):
         if value is not None:
             yield f"{what} {value}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial up`: boot a topology's machines and leave them up."""
+"""`sundial up`: boot a topology's machines and keep them up."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from sundial.plan.request import UpRequest
 @click.command(cls=Verb)
 @click.argument("topology", shell_complete=completion.TOPOLOGIES)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
-@click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
+@click.option(
+    "--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Seed for all random choices. Default: 1."
+)
 @click.option(
     "--clock",
     type=click.Choice(["virtual", "real"]),
-    help="The clock; real, where no segment keeps virtual time only.",
+    help="Clock to use. Default: real, or virtual if a segment supports nothing else. Virtual time runs on between commands.",
 )
 @connect_option
 @recipe_option
@@ -37,7 +39,7 @@ def up(
     recipe: str | None,
     as_json: bool,
 ) -> None:
-    """Boot the machines of TOPOLOGY and leave them up, until `sundial down`."""
+    """Boot the machines of TOPOLOGY and keep them up until `sundial down`."""
     loaded = load_live(topology, overrides, clock)
     request = UpRequest(loaded, build_network(loaded), loaded.clock, seed, checked_connect(connect), recipe)
     with progress(quiet=as_json) as shown:
@@ -50,6 +52,8 @@ def up(
     click.echo(typed(f"libvirt   {kept.connect}: ./sundial virsh --topology {kept.topology} list"))
     for name, uri in kept.hosts.items():
         click.echo(typed(f"host {name}: ./sundial virsh --connect '{uri}' list"))
-    say(f"look at them with: ./sundial open {kept.topology}; after down they are in {kept.final}")
+    say(f"watch the captures with: ./sundial open {kept.topology}; after down they are in {kept.final}")
     first = kept.machines[0].name
-    say(f"use them with: ./sundial exec {first} -- COMMAND, ./sundial console {first}; end with: ./sundial down")
+    say(
+        f"use the machines with: ./sundial exec {first} -- COMMAND, ./sundial console {first}; end with: ./sundial down"
+    )

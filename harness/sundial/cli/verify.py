@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial verify`: compare a capture with what the protocol says."""
+"""`sundial verify`: verify a run or a capture against its protocol."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from click.shell_completion import CompletionItem
 
 from sundial.cli import rooms
 from sundial.cli.runs import find_run
-from sundial.cli.talk import Verb, as_json, print_json
+from sundial.cli.talk import Verb, as_json, counted, print_json
 from sundial.errors import BadInput, VerificationFailed
 from sundial.model.segment import MTU_LEAST, MTU_MOST
 
 SHOWN = 10
+COUNTS = {
+    "calls": "call",
+    "packets": "packet",
+    "fragments": "fragment",
+    "retransmissions": "retransmission",
+    "mismatches": "mismatch",
+}
+"""Numbers of a verdict, with the noun of each."""
 
 
 class _Protocol(click.ParamType[str]):
-    """What a capture may hold. Kinds of workloads say so, and they are asked only when it is needed."""
+    """Protocols of a capture. They come from the kinds of workloads, which are imported only if needed."""
 
     name = "protocol"
 
@@ -35,11 +43,16 @@ class _Protocol(click.ParamType[str]):
 
 @click.command(cls=Verb)
 @click.argument("run", required=False)
-@click.option("--pcap", type=click.Path(path_type=Path), metavar="FILE", help="A capture from elsewhere.")
-@click.option("--protocol", type=_Protocol(), help="What the capture holds.")
-@click.option("--mtu", type=click.IntRange(MTU_LEAST, MTU_MOST), default=1500, help="Of the wire it was taken on.")
-@click.option("--port", type=click.IntRange(1, 65535), help="The server's port, where it is not found by itself.")
-@click.option("--unproven", is_flag=True, help="List what the verdict does not rest on.")
+@click.option("--pcap", type=click.Path(path_type=Path), metavar="FILE", help="Verify a capture file instead of a run.")
+@click.option("--protocol", type=_Protocol(), help="Protocol of the capture.")
+@click.option(
+    "--mtu",
+    type=click.IntRange(MTU_LEAST, MTU_MOST),
+    default=1500,
+    help="MTU of the wire of the capture. Default: 1500.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Server's port, if it is not found automatically.")
+@click.option("--unproven", is_flag=True, help="Also list what was not verified.")
 @as_json
 def verify(
     run: str | None,
@@ -66,21 +79,24 @@ def verify(
     else:
         _print(name, document, unproven, None if pcap else run)
     if document["verdict"] == "fail":
-        raise VerificationFailed(f"{name}: the capture is not what the protocol says")
+        raise VerificationFailed(f"{name}: verification failed: {counted(document['mismatches'], 'mismatch')}")
 
 
 def _check_plain(pcap: Path) -> None:
-    """A pipe would be waited for, and a device read without end."""
+    """Raises BadInput for what is not a file: a pipe would block, and a device may have no end."""
     if pcap.exists() and not pcap.is_file():
-        raise BadInput("is a folder, a pipe or a device", file=str(pcap), allowed="a pcapng or pcap file")
+        raise BadInput("is not a regular file", file=str(pcap), allowed="a pcapng or pcap file")
 
 
 def _print(name: str, document: dict[str, Any], unproven: bool, run: str | None) -> None:
-    names = ("calls", "packets", "fragments", "retransmissions", "mismatches")
-    counts = ", ".join(f"{document[what]} {what}" for what in names if isinstance(document.get(what), int))
+    counts = ", ".join(
+        counted(document[name], noun) for name, noun in COUNTS.items() if isinstance(document.get(name), int)
+    )
     click.echo(f"{name}: {document['verdict']}: {counts}")
     if document["verdict"] == "checked":
-        click.echo("  brought up by hand, so there is nothing to hold it against; headers, wires and files are right")
+        click.echo(
+            "  interactive session, so there are no calls to verify; headers, wire timing and files are consistent"
+        )
     for words, command in rooms.mismatches(run or "", document, SHOWN):
         click.echo(f"  {words}")
         if run is not None and command is not None:
@@ -93,4 +109,4 @@ def _print(name: str, document: dict[str, Any], unproven: bool, run: str | None)
         for line in open_points:
             click.echo(f"  unproven: {line}")
     else:
-        click.echo(f"  not proven: {len(open_points)} points; --unproven lists them")
+        click.echo(f"  unproven: {len(open_points)} properties; list them with --unproven")

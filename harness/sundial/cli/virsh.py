@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial virsh`: what libvirt knows of the machines that are up."""
+"""`sundial virsh`: virsh's commands for machines that are up."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from sundial.plan.request import EMBEDDED
 
 @click.command(
     cls=Verb,
-    # What stands behind the first word is virsh's, options too.
+    # Words after the first belong to virsh, options too.
     context_settings={"allow_interspersed_args": False},
 )
-@click.option("--topology", metavar="T", help="Which one, where several are up.")
-@click.option("--connect", metavar="URI", help="A libvirt daemon; otherwise where the topology's machines are.")
+@click.option("--topology", metavar="T", help="The topology, if several are up.")
+@click.option("--connect", metavar="URI", help="libvirt daemon to use. Default: the topology's.")
 @click.argument(
     "argv",
     nargs=-1,
@@ -34,10 +34,10 @@ from sundial.plan.request import EMBEDDED
 )
 @click.pass_context
 def virsh(ctx: click.Context, topology: str | None, connect: str | None, argv: tuple[str, ...]) -> None:
-    """Answer COMMAND as virsh does, about machines that are up; without COMMAND: list what there is.
+    """Run virsh's COMMAND on machines that are up. Without COMMAND: list the commands.
 
-    Of the embedded driver, which virsh cannot reach, `sundial virsh` shows what can be read; a machine is named as in
-    the topology, or as libvirt does. Under a daemon it is virsh itself, with everything that it can do.
+    virsh cannot reach the embedded driver, so `sundial virsh` implements the commands that only read. Name a machine
+    as in the topology or as in libvirt. With a daemon, virsh itself runs, with all its commands.
 
     \b
     sundial virsh list

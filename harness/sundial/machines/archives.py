@@ -20,7 +20,7 @@ from sundial.model.catalog import ROOT
 
 CPIO = ROOT / "images" / "recipe" / "cpio.py"
 UNPACKED_MOST = 256 << 20
-"""Of a compressed initrd that is looked into; what is larger is laid over unseen."""
+"""Most bytes of a compressed initrd to inspect; larger ones are added without inspection."""
 LINKS_MOST = 40
 """On the way to one path, as in Linux."""
 

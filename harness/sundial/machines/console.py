@@ -20,6 +20,10 @@ _OVERLAP = 64
 _PIECE = 1 << 18
 _LINE_MOST = 4096
 """Of a panic's line."""
+QEMU_LINES = 3
+_LIBVIRTS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\+0000: ")
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ")
+"""Before what QEMU says, by its option -msg timestamp=on."""
 
 
 def tail(path: Path, lines: int = TAIL_LINES) -> tuple[str, ...]:
@@ -32,6 +36,21 @@ def last_words(path: Path) -> tuple[str, ...]:
     end = _end(path)
     panic = _PANIC.search(end)
     return tail(path) if panic is None else _cleaned(end[panic.start() :])[:PANIC_LINES]
+
+
+def qemu_words(log: Path) -> str:
+    """The last lines that a QEMU wrote to stderr, in one; empty where it wrote none.
+
+    `log` is libvirt's: its own lines, which begin with a date, and the command line, a word a line, are left out.
+    """
+    lines = _cleaned(_end(log))
+    before = ("", *lines)
+    said = [
+        _STAMP.sub("", line)
+        for previous, line in zip(before, lines, strict=False)
+        if not line.endswith("\\") and not previous.endswith("\\") and not _LIBVIRTS.match(line)
+    ]
+    return "; ".join(said[-QEMU_LINES:])
 
 
 def _end(path: Path) -> bytes:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether QEMU starts a file as a kernel, and a kernel unpacks a file as an initrd. Pure: an open file in, words out.
+"""Checks that QEMU can start a file as a kernel, and that a kernel can unpack a file as an initrd.
 
-QEMU's own answer to another file is a message about what it took the file for last, in a log, after the start.
+Pure: an open file in, the reason of a refusal out. QEMU itself reports a wrong file only after the start, in a log, and
+describes only the last format that it tried.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _ELF64_LITTLE = b"\x7fELF\x02\x01\x01"
 _X86_64 = 62
 _SEGMENT_LOAD, _SEGMENT_NOTE = 1, 4
 _PVH_NOTE = 18
-"""XEN_ELFNOTE_PHYS32_ENTRY: where the kernel begins without a boot loader."""
+"""XEN_ELFNOTE_PHYS32_ENTRY: the kernel's entry point without a boot loader."""
 _NOTES_MOST = 1 << 16
 
 # The setup header: Documentation/arch/x86/boot.rst of Linux.
@@ -43,12 +44,12 @@ _COMPRESSED = {
     b"\x02\x21\x4c\x18": "lz4",
     b"\x28\xb5\x2f\xfd": "zstd",
 }
-"""What Linux unpacks, by how it begins."""
+"""Compressions that Linux unpacks, by their first bytes."""
 _LZ4_FRAME = b"\x04\x22\x4d\x18"
 
 
 class Unpacker(Protocol):
-    """What the standard library unpacks with; each stops at the end of what is compressed."""
+    """Decompressors of the standard library; each stops at the end of the compressed data."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
@@ -66,11 +67,11 @@ UNPACKERS: dict[str, Callable[[], Unpacker]] = {
     "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ),
 }
 DAMAGES = (zlib.error, lzma.LZMAError, OSError, EOFError)
-"""What they raise."""
+"""Their exceptions."""
 
 
 def kernel_fault(file: BinaryIO, size: int) -> str | None:
-    """Why QEMU does not start the file of `size` bytes; None: it does."""
+    """The reason why QEMU does not start the file of `size` bytes; None: it does."""
     head = _at(file, 0, 1024)
     if head.startswith(b"\x7fELF"):
         return _elf_fault(file, head, size)
@@ -78,14 +79,14 @@ def kernel_fault(file: BinaryIO, size: int) -> str | None:
         return "is neither an ELF file nor a bzImage"
     (blocks,) = struct.unpack_from("<I", head, _SYSTEM_SIZE)
     whole = ((head[_SETUP_SECTORS] or 4) + 1) * _SECTOR + 16 * blocks
-    # The last paragraph of 16 bytes may be a part of one.
+    # The last paragraph of 16 bytes may be incomplete.
     if size <= whole - 16:
         return f"is a bzImage of {whole} bytes that is cut off at {size}"
-    return None if head[_LOAD_FLAGS] & 1 else "is a zImage, which is loaded low and is no more started"
+    return None if head[_LOAD_FLAGS] & 1 else "is a zImage, which QEMU does not start"
 
 
 def kernel_release(data: bytes) -> str | None:
-    """What a Linux kernel calls itself (uname -r), where its file says it in plain."""
+    """The release of a Linux kernel (uname -r), if its file has it uncompressed."""
     if data[_SETUP_MAGIC : _SETUP_MAGIC + 4] == b"HdrS":
         (at,) = struct.unpack_from("<H", data, _VERSION_AT)
         words = data[at + _SECTOR : at + _SECTOR + 256].split(b"\0")[0].split() if at else []
@@ -95,7 +96,7 @@ def kernel_release(data: bytes) -> str | None:
 
 
 def initrd_fault(file: BinaryIO, *, compressed: bool) -> str | None:
-    """Why no kernel unpacks the file; None: one does. `compressed`: the image's kernel can."""
+    """The reason why the kernel does not unpack the file; None: it does. `compressed`: it unpacks compressed files."""
     head = _at(file, 0, 1 << 16)
     if head.startswith(_CPIO):
         return None
@@ -106,14 +107,14 @@ def initrd_fault(file: BinaryIO, *, compressed: bool) -> str | None:
         return "is lz4 in its frame format, which no kernel unpacks"
     packed = compression(head)
     if packed is None:
-        return "is not a cpio archive, and not compressed in a way that kernels know"
+        return "is neither a cpio archive nor compressed in a format that Linux unpacks"
     if not compressed:
         return f"is compressed ({packed}), which the image's kernel does not unpack"
     return None if packed not in UNPACKERS else _inside_fault(packed, head)
 
 
 def compression(head: bytes) -> str | None:
-    """How what begins with `head` is compressed; None: in no way that Linux unpacks."""
+    """Compression of data that begins with `head`; None: not one that Linux unpacks."""
     return next((how for magic, how in _COMPRESSED.items() if head.startswith(magic)), None)
 
 
@@ -159,7 +160,7 @@ def _aligned(size: int) -> int:
 
 
 def _at(file: BinaryIO, offset: int, size: int) -> bytes:
-    """At most `size` bytes from `offset`; fewer where the file ends, none where the offset is not a place in a file."""
+    """Up to `size` bytes from `offset`: fewer at the end of the file, none at an invalid offset."""
     if offset >= 1 << 63:
         return b""
     file.seek(offset)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files that come with Sundial are, where it writes, and how a name or a path on the command line finds a
-file."""
+"""The files that come with Sundial, the folders that it writes to, and the file that a name or path on the command line
+means.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ _TREE = _PACKAGE / "tree"
 INSTALLED = _TREE.is_dir()
 ROOT = _TREE if INSTALLED else _PACKAGE.parents[1]
 """The files that come with Sundial: the checkout, or its copy in an installed package."""
+LAUNCHER = Path(sys.prefix) / "bin" / "sundial" if INSTALLED else ROOT / "sundial"
 COMMAND = "sundial" if INSTALLED else "./sundial"
 """As the user types it."""
 COMMIT = "commit"
@@ -98,7 +101,7 @@ def names(kind: Kind) -> list[str]:
 def find(kind: Kind, reference: str, base: Path | None = None) -> Source:
     """Read a shipped file by name, or any file by path (anything with a slash or ending in .yaml). Raises BadInput.
 
-    A relative path begins at the folder `base`, else at the working directory.
+    A relative path begins at the folder `base`, or else at the working directory.
     """
     from sundial.model.source import read
 
@@ -112,6 +115,6 @@ def find(kind: Kind, reference: str, base: Path | None = None) -> Source:
 
 
 def shown(path: Path) -> str:
-    """`path` as messages show it: relative to the working directory if it is below it."""
+    """`path` for messages: relative to the working directory if it is below it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a topology beyond single fields: ends, ports, addresses, MTUs, and what each kind checks.
+"""Errors of a topology beyond single fields: ends, ports, addresses, MTUs, and the checks of each kind.
 
-Every check yields `Finding`s: the path of the field to point at, what is wrong there, and what is allowed.
+Every check yields `Finding`s: the path of the wrong field, what is wrong there, and what is allowed.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from sundial.units import SIZE
 
 
 def check_clock(topology: Topology, clock: Clock) -> list[Finding]:
-    """What is wrong with `topology` under `clock`."""
+    """Errors of `topology` under `clock`."""
     if clock != "virtual":
         return [
-            Finding(("segments", name, "kind"), f"kind {segment.kind} keeps virtual time only", "the clock virtual")
+            Finding(("segments", name, "kind"), f"kind {segment.kind} requires clock: virtual", "clock: virtual")
             for name, segment in topology.segments.items()
             if segment.mapped
         ]
     findings = [
-        Finding(("machines", name, "on"), f"virtual time does not reach host {machine.on!r}", "the clock real")
+        Finding(("machines", name, "on"), f"a machine on host {machine.on!r} requires clock: real", "clock: real")
         for name, machine in topology.machines.items()
         if machine.on is not None
     ]
     if topology.accelerator == "kvm":
-        findings.append(Finding(("accelerator",), "KVM cannot keep virtual time", "auto or tcg, or the clock real"))
+        findings.append(Finding(("accelerator",), "kvm does not support clock: virtual", "auto or tcg, or clock: real"))
     return findings
 
 
 def check_topology(topology: Topology) -> list[Finding]:
-    """Everything wrong with `topology`, in the order a reader mends it; empty when it is sound."""
+    """Errors of `topology`, in the order in which to mend them; empty if it is valid."""
     findings = list(chain(_machines(topology), _devices(topology), _ends(topology), _segments(topology)))
     if not findings:
         rules = (_macs, _addresses, _routes, _mtus, _bridged, _joined_mtus, _loops, _inside, check_own)
@@ -63,13 +63,13 @@ def _machines(topology: Topology) -> Iterator[Finding]:
         else:
             yield from _memory(topology, name, image)
         if machine.on is not None and machine.on not in topology.hosts:
-            known = ", ".join(topology.hosts) or "none: there is no hosts: in the topology"
+            known = ", ".join(topology.hosts) or "none: the topology has no hosts"
             yield Finding((*path, "on"), f"there is no host {machine.on!r}", known)
         frames = sorted(set(machine.interfaces) - {MAPPED_DEVICE})
         expected = [f"eth{number}" for number in range(len(frames))] or ["eth0"]
         if not frames and machine.interfaces:
-            what = f"{MAPPED_DEVICE} tells the kernel of what arrives through eth0, which is missing"
-            yield Finding((*path, "interfaces"), what, "eth0 beside it")
+            what = f"{MAPPED_DEVICE} needs eth0 for its notifications, and eth0 is missing"
+            yield Finding((*path, "interfaces"), what, "eth0 in addition")
         elif frames != expected:
             yield Finding((*path, "interfaces"), "interface numbers have a gap", ", ".join(expected))
         for device, interface in machine.interfaces.items():
@@ -82,7 +82,7 @@ def _machines(topology: Topology) -> Iterator[Finding]:
 
 
 def _mapped(topology: Topology, name: str) -> Iterator[Finding]:
-    """What is wrong with the interface of a machine to a segment that carries stores."""
+    """Errors of a machine's interface to a segment that carries stores."""
     machine = topology.machines[name]
     path: Path = ("machines", name, "interfaces", MAPPED_DEVICE)
     image = IMAGES.get(machine.image or topology.defaults.image)
@@ -128,7 +128,11 @@ def _ends(topology: Topology) -> Iterator[Finding]:
             else:
                 what, names = "", []
             if not what:
-                none = "names no machine and no device" if topology.devices else "names no machine"
+                none = (
+                    "is not a machine or device of this topology"
+                    if topology.devices
+                    else "is not a machine of this topology"
+                )
                 yield Finding(path, f"{end!r} {none}", ", ".join([*topology.machines, *topology.devices]))
             elif interface not in names:
                 has = ", ".join(f"{owner}:{name}" for name in names)
@@ -137,7 +141,7 @@ def _ends(topology: Topology) -> Iterator[Finding]:
                 yield Finding(path, f"port {end!r} is used twice (also in segment {used[end]!r})", "each port once")
             elif segment.mapped != (interface == MAPPED_DEVICE):
                 fitting = MAPPED_DEVICE if segment.mapped else "eth0 to eth7"
-                yield Finding(path, f"{end!r} does not fit into a segment of kind {segment.kind}", fitting)
+                yield Finding(path, f"{end!r} cannot be a port of a segment of kind {segment.kind}", fitting)
             used.setdefault(end, name)
     for end, at in _interfaces(topology):
         if end not in used:
@@ -145,7 +149,7 @@ def _ends(topology: Topology) -> Iterator[Finding]:
 
 
 def _interfaces(topology: Topology) -> Iterator[tuple[str, Path]]:
-    """Every interface of machines and devices, and where it is written."""
+    """Every interface of machines and devices, with its path."""
     for name, machine in topology.machines.items():
         yield from ((f"{name}:{each}", ("machines", name, "interfaces", each)) for each in machine.interfaces)
     for name, device in topology.devices.items():
@@ -191,7 +195,7 @@ def _addresses(topology: Topology) -> Iterator[Finding]:
             if subnet is not None and subnet.network != address.network:
                 yield Finding(
                     path,
-                    f"{address} is in another subnet than {leader} on segment {plugged[end]!r}",
+                    f"{address} is not in the subnet of {leader} on segment {plugged[end]!r}",
                     f"an address in {subnet.network}",
                 )
             owner = owners.setdefault((domain, str(address.ip)), end)
@@ -218,18 +222,20 @@ def _routes(topology: Topology) -> Iterator[Finding]:
             owner = owners.get(route.via)
             on_link = [address for address in own if route.via in address.network]
             if not IMAGES[image].routes:
-                yield Finding(path, f"image {image!r} takes no routes", "leave them out")
+                yield Finding(path, f"image {image!r} does not support routes", "leave them out")
             elif any(route.to == other.to for other in machine.routes[:number]):
                 yield Finding((*path, "to"), f"there are two routes to {route.to}", "one for each network")
             elif any(route.to == address.network for address in own):
-                yield Finding((*path, "to"), f"{name} is itself on {route.to}", "a network of others")
+                yield Finding(
+                    (*path, "to"), f"{name} itself has an address in {route.to}", "a network that the machine is not on"
+                )
             elif not on_link or owner in (None, name):
                 others = [at for at, who in owners.items() if who != name and any(at in each.network for each in own)]
                 what = f"{route.via} is not a neighbour of {name}"
                 yield Finding((*path, "via"), what, ", ".join(map(str, others)))
             elif owner is not None and not IMAGES[topology.machines[owner].image or topology.defaults.image].routes:
                 fitting = " or ".join(each for each, kind in IMAGES.items() if kind.routes)
-                what = f"the image of {owner!r} forwards no packets"
+                what = f"the image of {owner!r} does not forward packets"
                 yield Finding((*path, "via"), what, f"a machine that boots {fitting}")
 
 
@@ -266,11 +272,11 @@ def _bridged(topology: Topology) -> Iterator[Finding]:
             of = joining.get(end.partition(":")[0])
             why = segment.refuses_bridge(of) if of else None
             if why:
-                yield Finding(("segments", name, "ports", number), f"{end!r} is a bridge's: {why}", "hosts")
+                yield Finding(("segments", name, "ports", number), f"{end!r} belongs to a bridge: {why}", "hosts")
 
 
 def _joined_mtus(topology: Topology) -> Iterator[Finding]:
-    """A bridge does not fragment: what is too long for the other segment would vanish."""
+    """A bridge does not fragment: packets that are too long for the other segment would be lost."""
     first: dict[str, str] = {}
     for name, segment in topology.segments.items():
         for end in segment.ports:
@@ -282,7 +288,7 @@ def _joined_mtus(topology: Topology) -> Iterator[Finding]:
             if segment.mtu != mtu:
                 yield Finding(
                     ("segments", name, "mtu"),
-                    f"MTU {segment.mtu} is not that of segment {other!r}, which device {device!r} joins to it",
+                    f"MTU {segment.mtu} differs from MTU {mtu} of segment {other!r}, joined by device {device!r}",
                     f"{min(mtu, segment.mtu)} on both",
                 )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the files and the command lines of machines, as far as the topology alone says it."""
+"""Errors of the files and command lines of machines that the topology alone shows."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from sundial.model.topology import Machine, Topology
 from sundial.units import SIZE
 
 FILES_SPARE = 2 << 20
-"""What the files of a machine may take where its memory is the least of its image. Linux at 96 MiB boots with 2 MiB of
-them, and not with 6."""
+"""Bytes that the files of a machine may take at the least memory of its image. Linux with 96 MiB boots with 2 MiB of
+files, but not with 6."""
 
 
 def check_own(topology: Topology) -> Iterator[Finding]:
-    """Findings about each machine, whose image is known."""
+    """Findings about each machine; its image is known."""
     for name, machine in topology.machines.items():
         yield from _machine(topology, name, machine, IMAGES[machine.image or topology.defaults.image])
 
 
 def written_at(topology: Topology, name: str, field: str, *path: str) -> Path:
-    """Where a field of a machine that is its own or its defaults' is written."""
+    """The path of a machine's field: at the machine, or in `defaults`."""
     own = getattr(topology.machines[name], field)
     inherited = path[0] not in own if path else not own
     return ("defaults", field, *path) if inherited else ("machines", name, field, *path)
 
 
 def too_large(topology: Topology, name: str, field: Literal["initrd", "files"], taken: int) -> Iterator[Finding]:
-    """A finding where `taken` bytes are too much for the machine's memory: while it boots they are there twice, packed
+    """A finding if `taken` bytes are too much for the machine's memory, which holds them twice while it boots: packed
     and unpacked."""
     machine = topology.machines[name]
     image = IMAGES[machine.image or topology.defaults.image]
@@ -41,26 +41,26 @@ def too_large(topology: Topology, name: str, field: Literal["initrd", "files"], 
     else:
         most = FILES_SPARE + (memory - image.memory_least) // 3
         least, spare = SIZE.show(image.memory_least), SIZE.show(FILES_SPARE)
-        allowed = f"{spare}, and a third of what its memory is above the {least} that image {image.name} needs"
+        allowed = f"{spare} plus a third of the memory above {least}, the least of image {image.name}: {most} bytes"
     if taken > most:
-        what = f"{taken} bytes are too much for the memory of {name!r}, {SIZE.show(memory)}"
+        what = f"{taken} bytes are too many for the {SIZE.show(memory)} of memory of {name!r}"
         yield Finding(written_at(topology, name, field), what, allowed)
 
 
 def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) -> Iterator[Finding]:
     files = files_of(topology.defaults, machine)
     if (machine.cmdline or topology.defaults.cmdline) and not image.command_line:
-        what = f"the kernel of image {image.name!r}, which {name!r} boots, reads no command line"
+        what = f"the kernel of image {image.name!r}, which {name!r} boots, has no command line"
         yield Finding(written_at(topology, name, "cmdline"), what, _with("command_line"))
     if files and not image.files:
-        what = f"image {image.name!r}, which {name!r} boots, takes no files"
+        what = f"image {image.name!r}, which {name!r} boots, does not support files"
         yield Finding(written_at(topology, name, "files"), what, _with("files"))
         return
     for path in files:
         where = written_at(topology, name, "files", path)
         above = next((other for other in files if path.startswith(f"{other}/")), None)
         if above is not None:
-            yield Finding(where, f"{above!r} is a file, too", "a path that is not a folder of another")
+            yield Finding(where, f"{above!r} is also a file", "a path that is not a folder of another")
         elif image.flat_files and path.count("/") > 1:
             what = f"image {image.name!r}, which {name!r} boots, has no folders"
             yield Finding(where, what, f"a name in its root, such as '/{path.rpartition('/')[2]}'")
@@ -69,5 +69,5 @@ def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) 
 
 
 def _with(capability: str) -> str:
-    """The images that have a capability, as what is allowed."""
+    """The images that have a capability, for messages."""
     return "an image that does: " + ", ".join(name for name, kind in IMAGES.items() if getattr(kind, capability))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What joins segments beside machines: devices, which have no CPU and no guest."""
+"""Devices: they join segments, and have neither a CPU nor a guest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sundial.units import TIME
 
 DEVICES_MOST = 16
 PORTS_MOST = 16
-"""Of one device."""
+"""Most interfaces of one device."""
 
 TableEntries = Annotated[int, Whole(1, 65536)]
 Ageing = Annotated[int, In(TIME.between("1 ms", example="300 s"))]
@@ -27,10 +27,10 @@ class Bridge(Strict):
     interfaces: list[Annotated[str, DEVICE_PORT]] = Field(min_length=2, max_length=PORTS_MOST)
     """Names of its ports, which a segment lists as `DEVICE:INTERFACE`."""
     forwarding_latency: LinkTime = written("20 us")
-    """From a frame's arrival to its handing over to the other segment."""
+    """Time from a frame's arrival until it is handed to the other segment."""
     queue_frames: Frames = 128
-    """Frames that wait at each port; what comes to a full queue is dropped."""
+    """Places in the queue at each port; a frame that finds it full is dropped."""
     mac_table_entries: TableEntries = 1024
-    """Addresses that it can learn."""
+    """Most addresses in its table."""
     ageing: Ageing = written("300 s")
-    """A learned address is forgotten after this."""
+    """Time after which it forgets a learned address."""

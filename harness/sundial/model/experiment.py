@@ -16,12 +16,12 @@ from sundial.model.topology import Clock, Topology
 from sundial.model.workload import NO_TRACE, Ends, Traced, WorkloadBase
 
 PORT = "port"
-"""The field of workloads whose server may be on another."""
+"""The field of workloads whose server's port can be set."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything that a run depends on, but for images and versions."""
+    """Everything that a run depends on, except images and versions."""
 
     scenario: Scenario
     """Its workloads have explicit `clients` and ascending integer `sizes`."""
@@ -31,24 +31,24 @@ class Experiment:
     clock: Clock
     scale: str | None
     variant: str
-    """What `vary` changed for this run; empty when nothing."""
+    """The values that `vary` set for this run; may be empty."""
 
     @property
     def workloads(self) -> list[WorkloadBase]:
         return list(self.scenario.workloads)
 
     def scenario_json(self) -> dict[str, Any]:
-        """The resolved scenario as it goes into run.json, quantities with their units."""
+        """The resolved scenario for run.json, quantities with their units."""
         resolved = self.scenario.model_dump(mode="json", exclude_none=True, exclude={"scale", "vary", "default_scale"})
         return {**resolved, "seed": self.seed, "scale": self.scale, "variant": self.variant}
 
     def topology_json(self) -> dict[str, Any]:
-        """The resolved topology as it goes into run.json, quantities with their units."""
+        """The resolved topology for run.json, quantities with their units."""
         return {**self.topology.model_dump(mode="json", exclude_none=True), "clock": self.clock}
 
 
 def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[WorkloadBase], list[Finding]]:
-    """The scenario's workloads with clients and sizes made explicit, and what does not fit the topology."""
+    """The scenario's workloads with explicit clients and sizes, and findings where they do not fit the topology."""
     workloads: list[WorkloadBase] = []
     findings: list[Finding] = []
     for number, written in enumerate(scenario.workloads):
@@ -69,19 +69,19 @@ def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[Worklo
 
 
 def _check_ports(workloads: list[WorkloadBase]) -> Iterator[Finding]:
-    """One server a port. The finding is at the later workload, but where only the earlier one has a field for it."""
+    """Findings where two servers have one port: at the later workload, or at the one that has a field for the port."""
     taken: dict[tuple[str, int], tuple[int, object]] = {}
     for number, workload in enumerate(workloads):
         for port, server in workload.tcp_ports.items():
             first, known = taken.setdefault((workload.server, port), (number, server))
             if known != server:
                 at, other = (number, first) if PORT in type(workload).model_fields else (first, number)
-                what = f"port {port} of {workload.server!r} is that of another server, of workloads.{other}"
-                yield Finding(("workloads", at, PORT), what, "a port of its own, or the same server")
+                what = f"port {port} of {workload.server!r} is already used by the server of workloads.{other}"
+                yield Finding(("workloads", at, PORT), what, "another port, or the same server")
 
 
 def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) -> Iterator[Finding]:
-    """A trace is of virtual time, which no machine on another host has, and of kernels that say where functions are."""
+    """Findings about traces: they need virtual time, so no machines on other hosts, and kernels with symbol tables."""
     for number, workload in enumerate(workloads):
         if not isinstance(workload, Traced) or workload.trace == NO_TRACE:
             continue
@@ -89,13 +89,13 @@ def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) 
         images = {name: IMAGES[network.node(name).image] for name in (workload.server, *workload.clients)}
         silent = [f"{name!r} boots {image.name}" for name, image in images.items() if not _says_functions(image)]
         if workload.server in workload.clients:
-            what = f"{workload.server!r} is client and server: whose a stamp is, it does not say"
+            what = f"tracing is not supported when client and server share machine {workload.server!r}"
             yield Finding(path, what, "none, or other clients")
         elif clock != "virtual":
-            yield Finding(path, "functions are stamped in virtual time alone", "none, or the clock virtual")
+            yield Finding(path, "tracing requires clock: virtual", "none, or clock: virtual")
         elif silent:
             fitting = " or ".join(name for name, image in IMAGES.items() if _says_functions(image))
-            what = f"{silent[0]}, whose kernel does not say where its functions are"
+            what = f"{silent[0]}, which has no kernel symbol table, so it cannot be traced"
             yield Finding(path, what, f"none, or machines that boot {fitting}")
 
 
@@ -107,7 +107,7 @@ def _clients(workload: WorkloadBase, network: Network) -> tuple[str, ...]:
     if workload.clients != (EVERYONE,):
         return workload.clients
     others = tuple(node.name for node in network.nodes if node.role == "host" and node.name != workload.server)
-    # A host that is alone calls itself, where it can.
+    # A single host calls itself, if it can.
     return others or tuple(node.name for node in network.nodes if node.name == workload.server and node.inner)
 
 
@@ -120,39 +120,41 @@ def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Find
         elif not KINDS[workload.app].runs_on(IMAGES[hosts[name].image]):
             yield Finding((*path, field), f"image {hosts[name].image!r} of {name!r} does not run {workload.app}")
     if not workload.clients:
-        yield Finding((*path, "clients"), f"topology {network.name!r} has no host but the server")
+        yield Finding((*path, "clients"), f"topology {network.name!r} has no host except the server")
     for client in workload.clients:
         if client == workload.server:
             yield from _own_client(workload, hosts.get(client), path)
         elif client in hosts and workload.server in hosts and network.route(client, workload.server) is None:
-            what = f"{client!r} and {workload.server!r} share no segment, and no routes lead from one to the other"
+            what = f"{client!r} and {workload.server!r} have no common segment and no routes to each other"
             yield Finding((*path, "clients"), what)
         elif client in hosts and workload.server in hosts:
             yield from _mtus_on_the_way(network, client, workload.server, path)
 
 
 def _own_client(workload: WorkloadBase, node: Node | None, path: Path) -> Iterator[Finding]:
-    """A server that is its own client calls itself where that can be captured."""
+    """Findings about a server that is its own client: its loopback must be captured."""
     if node is None:
         return  # said already
     between = [each.name for each in KINDS[workload.app].transports if each.between_nodes]
     over_nodes = [name for name in workload.transports if name in between]
     if not node.inner:
-        what = f"{node.name!r} is the server, and what passes its loopback interface is not captured"
-        yield Finding((*path, "clients"), what, f"other machines, or in virtual time loopback: captured of {node.name}")
+        what = f"{node.name!r} is the server, and its loopback interface is not captured"
+        yield Finding(
+            (*path, "clients"), what, f"other machines, or with clock: virtual also loopback: captured of {node.name}"
+        )
     elif over_nodes:
-        what = f"{node.name!r} is the server, and {over_nodes[0]} is between nodes"
-        yield Finding((*path, "clients"), what, "other machines, or transports between addresses")
+        what = f"{node.name!r} is the server, and {over_nodes[0]} connects different nodes only"
+        yield Finding((*path, "clients"), what, "other machines, or transports over IP")
 
 
 def _mtus_on_the_way(network: Network, client: str, server: str, path: Path) -> Iterator[Finding]:
-    """A router would cut packets that are too long for the next wire, and expectations know the ends alone."""
+    """Findings where a router would fragment packets: expectations know only the MTUs of the ends."""
     hops = network.passed(client, server)
     if len(hops) < 2:
         return
     ends = max(hops[0][0].mtu, hops[-1][1].mtu)
     for nic in (nic for hop in hops for nic in hop):
         if nic.mtu < ends:
-            what = f"packets of {ends} bytes from {client!r} to {server!r} do not fit {nic.end}, MTU {nic.mtu}"
-            yield Finding((*path, "clients"), what, "ends whose MTU is the least on the way")
+            what = f"packets of {ends} bytes from {client!r} to {server!r} exceed MTU {nic.mtu} of {nic.end}"
+            yield Finding((*path, "clients"), what, "an MTU at both ends that every wire between them carries")
             return

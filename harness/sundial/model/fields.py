@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Field types of topologies and scenarios: each knows how to parse, how to print, and what to tell an editor.
+"""Field types of topologies and scenarios: each has a parser, a printer and a JSON Schema for editors.
 
 A marker goes into `Annotated`: `rate: Annotated[int, In(RATE)]` is an int in base units, written `10 Mbit/s`.
 """
@@ -37,18 +37,18 @@ NETEM_ALLOWED = "the words after 'netem' in a tc command line, such as 'delay 10
 
 
 class Strict(Described):
-    """Base of every model here: frozen, unknown fields refused, made ready when it is first used."""
+    """Base of every model here: frozen, unknown fields rejected, built at its first use."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, defer_build=True)
 
 
 def written(text: str) -> Any:
-    """A field's default as the user would write it; it goes through the field's own parser."""
+    """A field's default as the user would write it; the field's parser reads it."""
     return Field(default=text)
 
 
 class Marker:
-    """Base of the markers: a parser from what YAML gave, a printer back to YAML, and a JSON Schema."""
+    """Base of the markers: a parser of YAML values, a printer back to YAML, and a JSON Schema."""
 
     def parse(self, value: object) -> Any:
         raise NotImplementedError
@@ -149,7 +149,7 @@ class Percent(Marker):
 
 
 class Mips(Marker):
-    """Million instructions a second, one of the powers of two that virtual time can give; the value is a Decimal."""
+    """Million instructions a second, from the values that virtual time supports; the value is a Decimal."""
 
     def parse(self, value: object) -> Any:
         return units.parse_mips(value)
@@ -171,7 +171,7 @@ class Text(Marker):
 
     def parse(self, value: object) -> str:
         if not isinstance(value, str) or len(value) > self.most or not self.pattern.fullmatch(value):
-            raise BadInput(f"{value!r} is not allowed here", allowed=self.allowed)
+            raise BadInput(f"{value!r} is invalid", allowed=self.allowed)
         return value
 
     def schema(self) -> dict[str, Any]:
@@ -183,12 +183,21 @@ class Text(Marker):
         }
 
 
+@dataclass(frozen=True)
+class NameOrFile(Text):
+    """A name, or the path of a file, which the loader reads and replaces by its name before fields are checked."""
+
+    def schema(self) -> dict[str, Any]:
+        pattern = rf"^(?:{self.pattern.pattern})$|/|\.ya?ml$"
+        return {"type": "string", "pattern": pattern, "x-allowed": f"{self.allowed}; or the path of a file"}
+
+
 class Flag(Marker):
-    """true or false, nothing that merely looks like it."""
+    """true or false, and nothing similar."""
 
     def parse(self, value: object) -> bool:
         if not isinstance(value, bool):
-            raise BadInput(f"{value!r} is neither true nor false", allowed="true, false")
+            raise BadInput(f"{value!r} is not a truth value", allowed="true, false")
         return value
 
     def schema(self) -> dict[str, Any]:
@@ -204,7 +213,7 @@ class Address(Marker):
                 raise AddressValueError
             address = IPv4Interface(value)
         except (AddressValueError, NetmaskValueError) as error:
-            raise BadInput(f"{value!r} is not an address", allowed=ADDRESS_ALLOWED) from error
+            raise BadInput(f"{value!r} is not an IPv4 address with prefix length", allowed=ADDRESS_ALLOWED) from error
         network = address.network
         if not 8 <= network.prefixlen <= 30 or address.ip in (network.network_address, network.broadcast_address):
             raise BadInput(f"{value!r} is not a host's address", allowed=ADDRESS_ALLOWED)
@@ -228,7 +237,7 @@ class NetworkAddress(Marker):
                 raise AddressValueError
             network = IPv4Network(value)
         except ValueError as error:
-            raise BadInput(f"{value!r} is not a network", allowed=NETWORK_ALLOWED) from error
+            raise BadInput(f"{value!r} is not an IPv4 network", allowed=NETWORK_ALLOWED) from error
         if not 8 <= network.prefixlen <= 32 or network.network_address.packed[0] == 0:
             raise BadInput(f"{value!r} is out of range", allowed=NETWORK_ALLOWED)
         return network
@@ -249,7 +258,7 @@ class HostAddress(Marker):
                 raise AddressValueError
             return IPv4Address(value)
         except AddressValueError as error:
-            raise BadInput(f"{value!r} is not an address", allowed=HOST_ADDRESS_ALLOWED) from error
+            raise BadInput(f"{value!r} is not an IPv4 address", allowed=HOST_ADDRESS_ALLOWED) from error
 
     def show(self, value: IPv4Address) -> str:
         return str(value)
@@ -265,7 +274,7 @@ class Mac(Marker):
         if not isinstance(value, str) or not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", value):
             raise BadInput(f"{value!r} is not a MAC address", allowed=MAC_ALLOWED)
         if int(value[:2], 16) & 1 or int(value.replace(":", ""), 16) == 0:
-            raise BadInput(f"{value!r} is a group address or zero", allowed=MAC_ALLOWED)
+            raise BadInput(f"{value!r} is not a unicast address", allowed=MAC_ALLOWED)
         return value.lower()
 
     def schema(self) -> dict[str, Any]:
@@ -273,7 +282,7 @@ class Mac(Marker):
 
 
 class HostUri(Marker):
-    """A daemon on another computer, reached by ssh."""
+    """A daemon on another computer, reached through ssh."""
 
     def parse(self, value: object) -> DaemonUri:
         if isinstance(value, DaemonUri):
@@ -290,6 +299,7 @@ class HostUri(Marker):
 
 
 NAMED = Text(NAME, NAME_ALLOWED, NAME_MOST)
+NAMED_OR_FILE = NameOrFile(NAME, NAME_ALLOWED, NAME_MOST)
 DEVICE = Text(re.compile(rf"eth[0-7]|{MAPPED_DEVICE}"), DEVICE_ALLOWED)
 DEVICE_PORT = Text(re.compile(r"[a-z][a-z0-9]{0,14}"), DEVICE_PORT_ALLOWED)
 """The name of a device's port; those of machines, `DEVICE`, are such names too."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with what the user wrote, beyond the form of single fields."""
+"""Errors of the user's input beyond the form of single fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing wrong at `path`, and what is allowed there."""
+    """One error at `path`, and what is allowed there."""
 
     path: Path
     what: str

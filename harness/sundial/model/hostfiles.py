@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files on this host that a topology names: made absolute, found, and looked into before anything is started."""
+"""The host's files that a topology names: made absolute, found, and validated before anything starts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from sundial.units import SIZE
 KERNEL_MOST = 256 << 20
 INITRD_MOST = 512 << 20
 FILE_MOST = 1 << 30
-"""Of a kernel, of an initrd, and of a file that is laid in, in bytes."""
+"""Most bytes of a kernel, of an initrd, and of a file for a machine's root."""
 
 _Look = Callable[[BinaryIO, int], str | None]
 
 
 class Unusable(Exception):
-    """A file cannot be used; the message says why, `allowed` what could."""
+    """A file cannot be used; the message says why, `allowed` what can be used."""
 
     def __init__(self, what: str, allowed: str) -> None:
         super().__init__(what)
@@ -35,8 +35,8 @@ class Unusable(Exception):
 
 
 def make_absolute(source: Source, command_line: str) -> None:
-    """Every path to a file of the host, from the folder of the file that it is written in; what is written on the
-    `command_line` (the name of that origin), from the working directory."""
+    """Every path to a file of the host. It begins at the folder of the file that names it, or at the working directory
+    if it is from the `command_line` (the name of that origin)."""
     for path, owner, field in _named(source.data):
         written = source.origin(path).file
         folder = HostPath() if written == command_line else HostPath(written).parent
@@ -78,16 +78,16 @@ def check_initrd(path: str, *, compressed: bool) -> int:
 
 
 def check_file(path: str) -> int:
-    """The size of a file that can be laid in. Raises Unusable."""
-    return _look(path, FILE_MOST, "a file that can be read", lambda *_: None)
+    """The size of a file that can be copied into a machine. Raises Unusable."""
+    return _look(path, FILE_MOST, "a readable file", lambda *_: None)
 
 
 def read_whole(path: str, size: int) -> bytes:
-    """The content of a file that was looked at, if it still has this size. Raises Unusable."""
+    """The content of a file that was validated, if it still has this size. Raises Unusable."""
     with _opened(path, "the same file as before") as file:
         content = file.read(size + 1)
     if len(content) != size:
-        raise Unusable(f"{path} was changed while it was read", "a file that is not being written")
+        raise Unusable(f"{path} was changed while it was read", "a file that does not change during the run")
     return content
 
 
@@ -95,7 +95,7 @@ def _look(path: str, most: int, allowed: str, fault_of: _Look) -> int:
     with _opened(path, allowed) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
-            raise Unusable(f"{path} has {size} bytes", f"{SIZE.show(most)} at most")
+            raise Unusable(f"{path} has {size} bytes", f"at most {SIZE.show(most)}")
         fault = fault_of(file, size)
     if fault is not None:
         raise Unusable(f"{path} {fault}", allowed)
@@ -103,11 +103,11 @@ def _look(path: str, most: int, allowed: str, fault_of: _Look) -> int:
 
 
 def _opened(path: str, allowed: str) -> BinaryIO:
-    """A regular file; nothing else is opened, for a pipe would wait. Raises Unusable."""
+    """A regular file; nothing else is opened, because a pipe would block. Raises Unusable."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError as error:
-        raise Unusable(f"there is no {path}", allowed) from error
+        raise Unusable(f"{path} does not exist", allowed) from error
     except OSError as error:
         raise Unusable(f"{path} cannot be read: {error.strerror}", allowed) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -117,8 +117,8 @@ def _opened(path: str, allowed: str) -> BinaryIO:
 
 
 def _named(data: Mapping[str, Any]) -> Iterator[tuple[FieldPath, dict[str, Any], str]]:
-    """Where a topology as it was written names files: path, the mapping it is in and its key; what is malformed is
-    left to its validation."""
+    """Places where an unvalidated topology names files: path, mapping and key; malformed parts are left to
+    validation."""
     machines = data.get("machines")
     owners: list[tuple[FieldPath, Any]] = [(("defaults",), data.get("defaults"))]
     owners += [(("machines", name), each) for name, each in (machines.items() if isinstance(machines, dict) else ())]

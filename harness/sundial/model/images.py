@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine may boot: every `images/NAME/image.toml`, read into a frozen `ImageKind`.
+"""Images that machines can boot: every `images/NAME/image.toml`, read into a frozen `ImageKind`.
 
-An image says what it can do; what runs on it (workloads, checks, jobs) asks for these capabilities, never for a name.
-So adding an image is adding a folder.
+An image declares its capabilities. Workloads, checks and jobs ask for these, never for a name, so a new image is a new
+folder.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ FOLDER = ROOT / "images"
 OWN = "own"
 """The recipe of an image that declares none."""
 BESIDE_RECIPES = frozenset({"cache", "snapshots"})
-"""Folders of images/out that are no recipe's."""
+"""Folders of images/out that do not belong to a recipe."""
 
 Role = Literal["host", "bridge"]
 MEMORY = replace(SIZE, whole="MiB").between("1 MiB", "64 GiB", example="96 MiB")
-"""What any machine may have; an image narrows it. libvirt rounds to MiB."""
+"""Memory of any machine; an image narrows it. libvirt rounds to MiB."""
 
 _Capability = Annotated[bool, Flag()]
 _Memory = Annotated[int, In(MEMORY)]
@@ -49,103 +49,103 @@ _TABLE = re.compile(r"\s*\[([A-Za-z0-9_-]+)\]")
 
 
 class ImageKind(Strict):
-    """What a guest image declares of itself, in images/NAME/image.toml."""
+    """Declaration of a guest image in images/NAME/image.toml."""
 
     name: Annotated[str, NAMED]
     """The folder's name."""
     description: Annotated[str, PROSE]
-    """One line: what is inside."""
+    """Contents of the image in one line."""
     platform: Annotated[str, NAMED]
-    """Family of guest software, which decides what workloads find in it: linux, sss-core, or one of your own."""
+    """Family of guest software, by which workloads choose their programs: linux, sss-core, or your own."""
     roles: tuple[Role, ...] = Field(min_length=1)
-    """What a machine that boots it can be."""
+    """Roles of a machine that boots it."""
     memory: _Memory
     """Main memory of a machine whose topology does not set it."""
     memory_least: _Memory
-    """The least a machine may have."""
+    """Least memory of a machine."""
     memory_most: _Memory
-    """The most a machine may have."""
+    """Most memory of a machine."""
     mtu_least: _Mtu = MTU_LEAST
-    """The least MTU that its interfaces take."""
+    """Least MTU of its interfaces."""
     mtu_most: _Mtu = MTU_MOST
     """The most."""
     start_ns: _Start = Field(alias="start")
-    """Time for services to come up on a machine of 125 mips, before the first step."""
+    """Time for services to start on a machine of 125 mips, before the first step."""
     translations_mib: Annotated[int, Whole(1, 1024)]
-    """QEMU's cache of translated code in MiB: what the guest's code needs, for it is most of a small guest's memory."""
+    """QEMU's cache of translated code in MiB. It is most of a small guest's memory, so make it small."""
     greeting: tuple[Annotated[str, PROSE], ...] = Field(min_length=1)
-    """A command that does nothing; a machine that is up answers it."""
+    """A command without effect; a machine that is up answers it."""
     binder: Annotated[str, NAMED]
-    """The service that tells Sun RPC's clients where programs are: rpcbind, or portmapper."""
+    """The service that gives Sun RPC's clients the ports of programs: rpcbind, or portmapper."""
     node_is_process: _Capability = False
     """A node of memory-based communication is a process; otherwise the machine is one."""
     keeps_replies: _Capability = False
-    """Its Sun RPC server can keep replies, which gives at most once over UDP, and can end at a given call."""
+    """Its Sun RPC server can keep replies, for at-most-once calls over UDP, and can end at a given call."""
     fixed_sockets: _Capability = False
-    """The buffers of its sockets are fixed, and its TCP sends at once (TCP_NODELAY)."""
+    """Its sockets have fixed buffers, and its TCP sends at once (TCP_NODELAY)."""
     restarts_services: _Capability = False
     """A service that has ended can be restarted."""
     one_client_thread: _Capability = False
     """Its Sun RPC client has one thread."""
     routes: _Capability = False
-    """It takes static routes, and can forward packets between its interfaces."""
+    """It supports static routes, and can forward packets between its interfaces."""
     streams_commands: _Capability = False
-    """A command of `sundial exec` gets input, signals and a terminal, and its output comes while it runs."""
+    """Commands of `sundial exec` get input, signals and a terminal, and return output while they run."""
     maps_adapters: _Capability = False
     """Its machines may have an adapter whose memory the guest maps."""
     files: _Capability = False
-    """Files of a topology can be laid into its root."""
+    """Files of a topology can be copied into its root."""
     flat_files: _Capability = False
-    """Its files are in no folders: the root has nothing else."""
+    """Its root has files only, no folders."""
     compressed_initrd: _Capability = False
     """Its kernel unpacks an initrd that is compressed."""
     command_line: _Capability = False
     """Its kernel reads its command line."""
     kallsyms: _Capability = False
-    """Its kernel says in /proc/kallsyms where its functions are, modules' too."""
+    """Its kernel lists its functions, and those of modules, in /proc/kallsyms."""
     fixed_kernel: _Capability = False
-    """Its kernel's functions are where its build's symbols.json says."""
+    """Its kernel's functions are at the addresses of its build's symbols.json."""
 
     python: dict[Annotated[str, NAMED], Annotated[str, PROSE]] | None = None
-    """It has Python: the versions of the interpreter and of its packages by their names, which its build holds against
-    what is inside."""
+    """Versions of Python and of its packages, by name; the build compares them with the image's contents. Empty: no
+    Python."""
     cpp: dict[Annotated[str, NAMED], Annotated[str, PROSE]] | None = None
-    """It has programs in C++: the versions of the libraries in them, which its build holds against what it compiled
-    them with."""
+    """Versions of the libraries in its C++ programs, by name; the build compares them with those that it compiled
+    against. Empty: no such programs."""
     on_demand: _Capability = False
-    """It is built when a command needs it or names it, and not by `make setup`."""
+    """Build it when a command needs or names it, not in `make setup`."""
 
     inputs: tuple[Annotated[str, _INPUT], ...] = ()
-    """Files and folders that its `build` reads beside its own folder; the image is stale when one changes. Later lines
-    win over earlier ones."""
+    """Files and folders, beside its own folder, that its `build` reads; a change to one makes the image stale. Later
+    lines override earlier ones."""
     recipes: Annotated[
         dict[Annotated[str, NAMED], tuple[Annotated[str, _INPUT], ...]],
         Field(min_length=1, default_factory=lambda: {OWN: ()}),
     ]
-    """The ways to make it, each with the inputs that only it reads; the first is used unless another is chosen."""
+    """Its recipes, each with the inputs that only it reads; the first is the default."""
 
     def recipe(self, asked: str | None) -> str:
-        """The one to make it by where `asked` is chosen: an image that does not have it is made by its first."""
+        """The recipe to use if `asked` is chosen: its first one if it lacks that."""
         return asked if asked is not None and asked in self.recipes else next(iter(self.recipes))
 
     @property
     def libraries(self) -> dict[str, dict[str, str]]:
-        """Versions by name, for each language that it has libraries of."""
+        """Versions by name, for each language of which it has libraries."""
         tables = {"python": self.python, "cpp": self.cpp}
         return {language: table for language, table in tables.items() if table is not None}
 
     @property
     def memory_sizes(self) -> Quantity:
-        """What a topology may set."""
+        """Memory that a topology may set."""
         return MEMORY.between(SIZE.show(self.memory_least), SIZE.show(self.memory_most), SIZE.show(self.memory))
 
     @model_validator(mode="after")
     def _check_recipes(self) -> Self:
         for name in BESIDE_RECIPES & self.recipes.keys():
             raise BadInput(
-                f"{name} cannot be a recipe's name",
+                f"{name!r} is not a valid recipe name",
                 field=f"recipes.{name}",
-                allowed=f"not {' or '.join(sorted(BESIDE_RECIPES))}",
+                allowed=f"any other than {', '.join(sorted(BESIDE_RECIPES))}",
             )
         return self
 
@@ -159,8 +159,8 @@ class ImageKind(Strict):
 
 
 class ImageKinds(Mapping[str, ImageKind]):
-    """The images declared below a folder, by name, sorted; read when they are first asked for, so that an error in one
-    is an error of the command that needs it.
+    """The images declared below a folder, by name, sorted. They are read at their first use, so that an error in one
+    affects only commands that need it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -181,10 +181,10 @@ class ImageKinds(Mapping[str, ImageKind]):
 
 
 def read_image(path: Path) -> ImageKind:
-    """The image that `path` declares. Raises BadInput."""
+    """The image declared in `path`. Raises BadInput."""
     file, name = shown(path), path.parent.name
     if not NAME.fullmatch(name):
-        raise BadInput(f"{name!r} cannot be an image's name", allowed=NAMED.allowed, file=file)
+        raise BadInput(f"{name!r} is not a valid image name", allowed=NAMED.allowed, file=file)
     try:
         text = path.read_text(encoding="utf-8")
         data = tomllib.loads(text, parse_float=Decimal)
@@ -195,7 +195,7 @@ def read_image(path: Path) -> ImageKind:
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"is not TOML: {error}", file=file) from error
     if data.setdefault("name", name) != name:
-        raise BadInput(f"{data['name']!r} is not the folder's name", allowed=name, file=file, field="name")
+        raise BadInput(f"{data['name']!r} differs from the folder's name", allowed=name, file=file, field="name")
     source = Source(name, file, data)
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of a workload made explicit, and held against what its transports carry.
+"""Explicit sizes of a workload, checked against the limits of its transports.
 
-How much that is, and at which sizes the number of packets changes, its kind knows.
+The workload's kind defines these limits, and the sizes at which the number of packets changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sundial.model.sizes import CELL_EDGES, EDGES, WORDS, expand
 from sundial.model.workload import Calling, Ends, Sized
 
 LARGEST = 8192
-"""Up to which `edges` alone looks for edges, in bytes."""
+"""Largest size, in bytes, at which `edges` alone looks for edges."""
 
 SizedT = TypeVar("SizedT", bound=Sized)
 
@@ -27,7 +27,7 @@ with `cells`, those of a packet by its length, in the number of cells."""
 
 @dataclass(frozen=True)
 class Limit:
-    """Sizes allowed, and why not more."""
+    """Allowed sizes, and the reason for the limit."""
 
     least: int
     most: int
@@ -48,7 +48,7 @@ def resolve_sizes(
     edges: EdgeSizes,
     least: int = 0,
 ) -> tuple[SizedT, list[Finding]]:
-    """The workload with ascending sizes, each once, and what is wrong with them.
+    """The workload with ascending sizes, each once, and findings about them.
 
     `procedures`: those that take sizes; `limit` answers for (transport, procedure, client); `least`: from which size
     `edges` alone looks for edges.
@@ -57,7 +57,7 @@ def resolve_sizes(
     if CELL_EDGES in workload.sizes:
         whole = [client for client in ends.clients if not ends.cells(client)]
         if whole:
-            what = f"cell-edges, but no segment between {whole[0]!r} and {ends.server!r} carries cells"
+            what = f"cell-edges needs a segment with cells, and there is none between {whole[0]!r} and {ends.server!r}"
             return workload, [Finding((*path, "sizes"), what, "sizes, ranges FIRST:LAST:STEP and the word 'edges'")]
 
     def expanded(transport: str, client: str, mtu: int) -> list[int]:
@@ -90,11 +90,11 @@ def resolve_sizes(
 
 
 def check_edges_known(workload: Sized, unknown: str, path: Path) -> list[Finding]:
-    """A finding where a word for edges is written; `unknown` names what has none that are known."""
+    """A finding if a word for edges is written; `unknown` names a transport without known edges."""
     return [
         Finding(
             (*path, "sizes"),
-            f"{word} over {unknown}: only those of udp and tcp are known",
+            f"{word} is not supported over {unknown}, only over udp and tcp",
             "sizes and ranges FIRST:LAST:STEP",
         )
         for word in WORDS
@@ -103,8 +103,8 @@ def check_edges_known(workload: Sized, unknown: str, path: Path) -> list[Finding
 
 
 def check_timeouts(workload: Calling, path: Path) -> list[Finding]:
-    """A finding where no call would ever be sent again."""
+    """A finding if no call would ever be retransmitted."""
     if workload.retry_timeout <= workload.total_timeout:
         return []
-    what = "retry_timeout is longer than total_timeout: nothing would be sent again"
+    what = "retry_timeout is longer than total_timeout, so no call would be retransmitted"
     return [Finding((*path, "retry_timeout"), what, "up to total_timeout")]

@@ -16,7 +16,7 @@ _CALLS = Whole(1, CALLS_MOST)
 
 
 class Calls(Marker):
-    """Calls for each size: one number, or a mapping from the size at which a number begins to hold.
+    """Calls for each size: one number, or a mapping from sizes to numbers, each for its size and larger ones.
 
     The value is a tuple of (size, calls), ascending, beginning at 0.
     """
@@ -47,7 +47,7 @@ class Calls(Marker):
 class Words(Marker):
     """One or more words of a fixed set, in a list or with commas between; the value is a tuple, each once.
 
-    YAML reads a bare `null` as nothing; where `null` is one of the words it is taken as that.
+    YAML reads a bare `null` as no value; it becomes the word if `null` is one of the words.
     """
 
     def __init__(self, *words: str) -> None:
@@ -59,11 +59,11 @@ class Words(Marker):
         named = ["null" if item is None and "null" in self.words else item for item in items]
         for item in named:
             if not isinstance(item, str):
-                raise BadInput(f"{item!r} is not known", allowed=self.allowed)
+                raise BadInput(f"{item!r} is unknown", allowed=self.allowed)
         given = _listed(named) if isinstance(value, list | tuple) else _listed(named[0])
         for word in given:
             if word not in self.words:
-                raise BadInput(f"{word!r} is not known", allowed=self.allowed)
+                raise BadInput(f"{word!r} is unknown", allowed=self.allowed)
         if not given:
             raise BadInput("the list is empty", allowed=self.allowed)
         return tuple(dict.fromkeys(given))
@@ -91,10 +91,10 @@ class Trace(Marker):
         if isinstance(value, str) and value in self.WORDS:
             return value
         if not isinstance(value, list | tuple) or not 0 < len(value) <= self.MOST:
-            raise BadInput(f"{value!r} is not a way to trace", allowed=self.ALLOWED)
+            raise BadInput(f"{value!r} is invalid", allowed=self.ALLOWED)
         for name in value:
             if not isinstance(name, str) or not self._NAME.fullmatch(name):
-                raise BadInput(f"{name!r} cannot be a function's name", allowed=self.ALLOWED)
+                raise BadInput(f"{name!r} is not a valid function name", allowed=self.ALLOWED)
         return tuple(dict.fromkeys(value))
 
     def show(self, value: str | tuple[str, ...]) -> str | list[str]:
@@ -109,12 +109,12 @@ class Trace(Marker):
 class Machines(Marker):
     """Names of machines in a list or with commas between, or `*`; the value is a tuple, each once."""
 
-    ALLOWED = f"names of machines, or '{EVERYONE}': every host but the server"
+    ALLOWED = f"names of machines, or '{EVERYONE}': every host except the server"
 
     def parse(self, value: object) -> tuple[str, ...]:
         given = _listed(value)
         if not given:
-            raise BadInput(f"{value!r} names no machine", allowed=self.ALLOWED)
+            raise BadInput(f"{value!r} is not a name of a machine", allowed=self.ALLOWED)
         if given == [EVERYONE]:
             return (EVERYONE,)
         for name in given:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From names on the command line to validated experiments, each ready to be planned.
+"""Validated experiments, ready for planning, from names on the command line.
 
 files -> scale -> vary -> --set -> validate -> cross-check -> resolve
 """
@@ -33,14 +33,14 @@ from sundial.model.topology import Clock, Topology
 
 
 def load_topology(reference: str, overrides: Sequence[str] = (), clock: Clock | None = None) -> Topology:
-    """A topology by name or path, with `KEY=VALUE` overrides, to be run under `clock` or its own. Raises BadInput."""
+    """A topology by name or path, with `KEY=VALUE` overrides, under `clock` or else its own. Raises BadInput."""
     source = _written(reference, overrides)
     return _topology(source, lambda topology: clock or topology.clock)
 
 
 def load_live(reference: str, overrides: Sequence[str] = (), clock: Clock | None = None) -> Topology:
-    """As load_topology(), of machines to be left up: under the real clock where neither is asked for, unless a segment
-    keeps virtual time only."""
+    """As load_topology(), for machines that stay up: the default is the real clock, unless a segment supports virtual
+    time only."""
     source = _written(reference, overrides)
     return _topology(source, lambda topology: clock or ("virtual" if topology.virtual_only else "real"))
 
@@ -54,9 +54,9 @@ def load_experiments(
     seed: int | None = None,
     clock: Clock | None = None,
 ) -> list[Experiment]:
-    """The runs that a scenario asks for: one, or one for each entry of its `vary`.
+    """The runs of a scenario: one, or one for each entry of its `vary`.
 
-    Options win over `--set`, which wins over the files. Raises BadInput.
+    Options override `--set`, which overrides the files. Raises BadInput.
     """
     written = catalog.find("scenario", scenario)
     parsed = [parse_override(text) for text in overrides]
@@ -120,7 +120,7 @@ def _written(reference: str, overrides: Sequence[str]) -> Source:
 
 
 def _topology(source: Source, clock: Callable[[Topology], Clock]) -> Topology:
-    """`clock`: the one that it is to be run under."""
+    """`clock`: the clock of the run."""
     make_absolute(source, SET)
     topology = _named(source, Topology)
     topology = topology.model_copy(update={"clock": clock(topology)})
@@ -137,7 +137,7 @@ def _refuse(source: Source, findings: Sequence[Finding]) -> None:
 
 def _named(source: Source, model: type[ModelT]) -> ModelT:
     if source.data.get("name", source.name) != source.name:
-        problem = source.problem(("name",), f"{source.data['name']!r} is not the file's name", source.name)
+        problem = source.problem(("name",), f"{source.data['name']!r} differs from the file's name", source.name)
         raise BadInput.many([problem])
     source.data["name"] = source.name
     return validate(source, model)

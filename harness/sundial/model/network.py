@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology with everything derived: defaults applied, MAC addresses made, ports joined, who reaches whom.
+"""A topology with all derived values: defaults, MAC addresses, joined ports, and which machine reaches which.
 
-Order is meaning here: machines, interfaces and ports keep the order of the file, and the fabric counts them so.
+Order matters here: machines, interfaces and ports keep the order of the file, and the fabric numbers them so.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MAC_PREFIX = "02:53:44"
 """Locally administered, unicast; `SD` in the middle."""
 
 _Plugged = dict[str, tuple[str, int]]
-"""Ends by their segment and place among its ports."""
+"""Ends by their segment and index among its ports."""
 
 
 @dataclass(frozen=True)
 class Nic:
-    """One interface: its place (`machine`, `index`), what the guest configures, and the port it is plugged into."""
+    """One interface: its position (`machine`, `index`), the guest's configuration of it, and its port."""
 
     machine: str
     device: str
@@ -45,18 +45,18 @@ class Nic:
 
     @property
     def end(self) -> str:
-        """As written in a segment's ports and shown in captures."""
+        """The name in a segment's ports and in captures."""
         return f"{self.machine}:{self.device}"
 
     @property
     def mapped(self) -> bool:
-        """Whether it is not a network adapter, but one whose memory the guest maps."""
+        """True if it is an adapter whose memory the guest maps, not a network adapter."""
         return self.device == MAPPED_DEVICE
 
 
 @dataclass(frozen=True)
 class DevicePort:
-    """One port of a device: its place (`device`, `index`), and the port of a segment it is plugged into."""
+    """One port of a device: its position (`device`, `index`), and the port of a segment that it is connected to."""
 
     device: str
     interface: str
@@ -73,7 +73,7 @@ class DevicePort:
 
 @dataclass(frozen=True)
 class Device:
-    """One device; `index` is its place in the topology."""
+    """One device; `index` is its position in the topology."""
 
     name: str
     index: int
@@ -84,7 +84,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Node:
-    """One machine with its defaults applied; `index` is its place in the topology."""
+    """One machine with defaults applied; `index` is its position in the topology."""
 
     name: str
     index: int
@@ -95,24 +95,24 @@ class Node:
     nics: tuple[Nic, ...]
     routes: tuple[Route, ...] = ()
     forwards: bool = False
-    """Packets of others: a route of another machine leads to it."""
+    """True if a route of another machine leads to it, so that it forwards packets."""
     kernel: str | None = None
-    """A file of its own on the host, instead of the image's; `initrd` likewise."""
+    """The machine's own file on the host, instead of the image's; `initrd` likewise."""
     initrd: str | None = None
     cmdline: str | None = None
-    """Words behind the image's kernel command line."""
+    """Words after the image's kernel command line."""
     files: tuple[tuple[str, LaidFile], ...] = ()
-    """Laid into its root, by path, sorted."""
+    """Files copied into its root, by path, sorted."""
     host: str | None = None
-    """The computer that runs it; None: this one."""
+    """The host that runs it; None: this one."""
     adapter_latency_ns: int = 0
-    """From handing a frame to one of its adapters until that may begin to send it."""
+    """Time from handing a frame to one of its adapters until that may begin to send it."""
     inner: tuple[Nic, ...] = ()
-    """Interfaces on segments within the machine; no adapter is behind them."""
+    """Interfaces on segments within the machine; they have no adapter."""
 
     @property
     def network_adapters(self) -> tuple[Nic, ...]:
-        """Those that frames pass; they have the first numbers."""
+        """Interfaces for frames; they have the first numbers."""
         return tuple(nic for nic in self.nics if not nic.mapped)
 
     @property
@@ -122,12 +122,12 @@ class Node:
 
     @property
     def interfaces(self) -> tuple[Nic, ...]:
-        """All that something is captured at."""
+        """All interfaces with a capture."""
         return (*self.nics, *self.inner)
 
     @property
     def boots_its_own(self) -> bool:
-        """Whether what it boots is not just its image."""
+        """True if it boots more than its image, or something else."""
         return bool(self.kernel or self.initrd or self.cmdline or self.files)
 
 
@@ -140,16 +140,16 @@ class Network:
     nodes: tuple[Node, ...]
     segments: dict[str, Segment]
     domains: dict[str, int]
-    """Segments by name to their broadcast domain: bridges join segments into one."""
+    """Broadcast domains by segment: bridges join segments into one domain."""
     devices: tuple[Device, ...] = ()
     hosts: Mapping[str, DaemonUri] = field(default_factory=dict)
     """Other computers that run machines, and how to reach them."""
     inner: Mapping[str, SegmentBase] = field(default_factory=dict)
-    """Segments within machines, by name, which no fabric runs."""
+    """Segments within machines, by name; the fabric does not run them."""
 
     @property
     def captured(self) -> dict[str, SegmentBase]:
-        """All segments, each with a capture of its own."""
+        """All segments; each has its own capture."""
         return {**self.segments, **self.inner}
 
     @property
@@ -158,7 +158,7 @@ class Network:
         return [f"wire/{name}.pcapng" for name, segment in self.segments.items() if segment.mapped]
 
     def node(self, name: str) -> Node:
-        """The machine called `name` (KeyError if there is none)."""
+        """The machine with this name (KeyError if there is none)."""
         return {node.name: node for node in self.nodes}[name]
 
     def nics(self) -> list[Nic]:
@@ -170,7 +170,7 @@ class Network:
         return {nic.end: nic for nic in self.nics()}[end]
 
     def plug(self, end: str) -> Nic | DevicePort:
-        """What is plugged in at `MACHINE:INTERFACE` or `DEVICE:INTERFACE` (KeyError if there is nothing)."""
+        """The interface or port at `MACHINE:INTERFACE` or `DEVICE:INTERFACE` (KeyError if there is none)."""
         ports: dict[str, Nic | DevicePort] = {port.end: port for device in self.devices for port in device.ports}
         ports |= {nic.end: nic for node in self.nodes for nic in node.interfaces}
         return ports[end]
@@ -185,7 +185,7 @@ class Network:
         ]
 
     def way(self, near: Nic, far: Nic) -> list[str]:
-        """The segments that frames from one interface to another pass, in this order; both are in one domain."""
+        """The segments on the way of frames from one interface to another, in order; both are in one domain."""
         if near.segment == far.segment:
             return [near.segment]
         import networkx as nx  # takes a tenth of a second, and few topologies need it
@@ -199,8 +199,8 @@ class Network:
         return [name for name in nx.shortest_path(graph, near.segment, far.segment) if name in self.segments]
 
     def route(self, client: str, server: str) -> tuple[Nic, Nic] | None:
-        """The first pair of interfaces in one broadcast domain, the server's first interface preferred; else the first
-        that static routes lead to, there and back. A machine reaches itself on a segment within it."""
+        """The first pair of interfaces in one broadcast domain, the server's first interface preferred; or else the
+        first pair with static routes in both directions. A machine reaches itself on a segment within it."""
         if client == server:
             return next(((nic, nic) for nic in self.node(server).inner), None)
         for far in self.node(server).nics:
@@ -215,7 +215,7 @@ class Network:
 
     def hops(self, machine: str, far: Nic) -> list[tuple[Nic, Nic]]:
         """The interfaces that send and receive a packet from `machine` to `far`, one pair for each broadcast domain on
-        its way; empty: it does not get there."""
+        its way; empty: no way."""
         if far in self.node(machine).inner:
             return [(far, far)]
         found: list[tuple[Nic, Nic]] = []
@@ -233,7 +233,7 @@ class Network:
         return []
 
     def _next_hop(self, machine: str, address: IPv4Address) -> tuple[Nic, Nic] | None:
-        """Where `machine` sends a packet for `address`: its own interface, and who receives it."""
+        """The interface from which `machine` sends a packet for `address`, and the interface that receives it."""
         node = self.node(machine)
         on_link = [nic for nic in node.nics if nic.address is not None and address in nic.address.network]
         routes = sorted(node.routes, key=lambda route: -route.to.prefixlen)
@@ -251,7 +251,7 @@ class Network:
 
 
 def build_network(topology: Topology) -> Network:
-    """Derive everything from a topology that `check.check_topology` found sound."""
+    """The network of a topology that `check.check_topology` found valid."""
     plugged = {
         end: (name, index) for name, segment in topology.segments.items() for index, end in enumerate(segment.ports)
     }
@@ -281,13 +281,13 @@ def _inside(topology: Topology, machine: str) -> list[Inside]:
 
 
 def bridges(topology: Topology) -> dict[str, Literal["machine", "device"]]:
-    """What joins segments into one broadcast domain, by name: machines of that role, and devices."""
+    """Bridges between segments, by name: machines of that role, and devices."""
     machines = [name for name, machine in topology.machines.items() if machine.role == "bridge"]
     return {**dict.fromkeys(machines, "machine"), **dict.fromkeys(topology.devices, "device")}
 
 
 def broadcast_domains(topology: Topology) -> dict[str, int]:
-    """Segments by name to the number of their broadcast domain, numbered in the order of the file."""
+    """Number of the broadcast domain of each segment, counted in the order of the file."""
     joining = bridges(topology)
     if not joining:
         return {name: number for number, name in enumerate(topology.segments)}
@@ -310,12 +310,12 @@ def broadcast_domains(topology: Topology) -> dict[str, int]:
 
 
 def derived_mac(machine: int, nic: int) -> str:
-    """The MAC address of interface `nic` of the machine at place `machine`, both counted from 0."""
+    """The MAC address of interface `nic` of machine number `machine`, both counted from 0."""
     return f"{MAC_PREFIX}:00:{nic:02x}:{machine + 1:02x}"
 
 
 def device_mac(device: int, port: int) -> str:
-    """The MAC address of port `port` of the device at place `device`, both counted from 0."""
+    """The MAC address of port `port` of device number `device`, both counted from 0."""
     return f"{MAC_PREFIX}:01:{port:02x}:{device + 1:02x}"
 
 

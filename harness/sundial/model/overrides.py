@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--set KEY=VALUE`, `scale:` and `vary:`: changes to what the files say, made before anything is validated.
+"""`--set KEY=VALUE`, `scale:` and `vary:`: changes to the files' values before validation.
 
-A changed value keeps where it came from, so a wrong one is reported against `--set` (or the line in `scale:`), with the
+A changed value keeps its origin, so an error in it is reported at `--set` (or at the line in `scale:`) with the
 key that the user wrote.
 """
 
@@ -18,7 +18,7 @@ from sundial.model.topology import Topology
 
 SET = "--set"
 CHOICES = ("topology", "scale", "clock", "seed")
-"""Keys that are options of the command line too."""
+"""Keys that are also options of the command line."""
 
 _WORKLOADS = {app: frozenset(kind.model.model_fields) for app, kind in KINDS.items()}
 _WORKLOAD_FIELDS = frozenset.union(*_WORKLOADS.values()) - {"app"}
@@ -28,7 +28,7 @@ _SCENARIO_FIELDS = frozenset(Scenario.model_fields) - {"name", "description", "s
 
 @dataclass(frozen=True)
 class Override:
-    """One change: a key as the user wrote it, its value as plain data, and where it was written."""
+    """One change: a key as the user wrote it, its value as plain data, and its origin."""
 
     key: str
     value: Any
@@ -45,7 +45,7 @@ def parse_override(text: str) -> Override:
     key = key.strip()
     origin = Origin(SET, None, key)
     if not equals or not key or not value.strip():
-        raise BadInput(f"{text!r} is not understood", file=SET, allowed="KEY=VALUE, such as sizes=16:8192:16")
+        raise BadInput(f"{text!r} is not KEY=VALUE", file=SET, allowed="KEY=VALUE, such as sizes=16:8192:16")
     try:
         node = load_yaml(value, SET)
     except BadInput as error:
@@ -56,7 +56,7 @@ def parse_override(text: str) -> Override:
 
 
 def is_for_topology(override: Override) -> bool:
-    """Whether the key names something in the topology."""
+    """True if the key is a field of the topology."""
     return override.path[0] in _TOPOLOGY_FIELDS or override.key == "mtu"
 
 
@@ -90,9 +90,9 @@ def apply_to_scenario(scenario: Source, overrides: Iterable[Override]) -> None:
 
 
 def apply_scale(scenario: Source, asked: str | None) -> str | None:
-    """Put the fields of one scale into the workloads (and `deadline` into the scenario); answers its name.
+    """Put the fields of one scale into the workloads (and `deadline` into the scenario); returns its name.
 
-    Malformed scales are left to the validation of the whole. Raises BadInput for a scale that the scenario lacks.
+    Malformed scales are left to validation. Raises BadInput for a scale that the scenario lacks.
     """
     scales = scenario.data.get("scale")
     if not isinstance(scales, dict) or not scales:
@@ -120,9 +120,9 @@ def apply_scale(scenario: Source, asked: str | None) -> str | None:
 
 
 def variants(scenario: Source, overrides: Iterable[Override]) -> list[list[Override]]:
-    """The runs that `vary:` asks for, each as overrides; one without any where it asks for none.
+    """The overrides of each run of `vary:`; without `vary:`, one run without overrides.
 
-    A key that the command line sets is no longer varied. Raises BadInput.
+    A key that the command line sets is not varied. Raises BadInput.
     """
     listed = scenario.data.get("vary", [])
     fixed = {override.key for override in overrides}
@@ -155,7 +155,7 @@ def _plain(node: Any, origin: Origin) -> Any:
 
 
 def _refuse_new_names(topology: Source, override: Override) -> None:
-    """Of `hosts`, `machines` and the like what is there can be changed; a mistyped name must not make a new one."""
+    """Raises BadInput for a new name in `hosts`, `machines` and the like: a typing error must not add one."""
     path = override.path
     parts = topology.data.get(str(path[0]))
     named = path[0] in ("hosts", "machines", "devices", "segments") and len(path) > 1

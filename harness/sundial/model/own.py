@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine boots instead of its image's kernel and initrd, and the files that are laid into its root.
+"""A machine's own kernel and initrd, instead of its image's, and files that are copied into its root.
 
-Here is what a topology says; whether the host has these files is in `hostfiles.py`, which a recorded run does not ask.
+This is the topology's part; `hostfiles.py` checks that the host has these files. A recorded run needs only this part.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sundial.model.fields import Marker, Strict, written
 from sundial.units import SIZE
 
 FILES_MOST = 64
-"""Of one machine."""
+"""Most files of one machine."""
 CONTENT_MOST = 64 << 10
-"""Of a file whose content is in the topology, in bytes."""
+"""Most bytes of a file whose content is in the topology."""
 PATH_MOST = 1024
-"""Of a path on the host or in a machine, in bytes; one name in it has NAME_MOST."""
+"""Most bytes of a path on the host or in a machine; each name in it has at most NAME_MOST."""
 NAME_MOST = 255
 CMDLINE_MOST = 1024
 ARCHIVE_END = "TRAILER!!!"
-"""The name that ends an archive of cpio, and so can be no file's."""
+"""The name that ends a cpio archive, so a file cannot have it."""
 MOUNTED = ("/dev", "/proc", "/sys")
-"""Where an image mounts file systems over its root: what is laid in there is not seen."""
+"""Folders on which an image mounts file systems: they hide files that are copied there."""
 
 CMDLINE_ALLOWED = f"one line of up to {CMDLINE_MOST} ASCII characters"
 CONTENT_ALLOWED = f"text of up to {SIZE.show(CONTENT_MOST)}"
@@ -54,7 +54,7 @@ class GuestPath(Marker):
 
     def parse(self, value: object) -> str:
         if not isinstance(value, str) or not value.isprintable() or _too_long(value) or not _is_normal(value):
-            raise BadInput(f"{value!r} cannot be laid in", allowed=GUEST_PATH_ALLOWED)
+            raise BadInput(f"{value!r} is not a path for a file in a machine", allowed=GUEST_PATH_ALLOWED)
         return value
 
     def schema(self) -> dict[str, Any]:
@@ -70,10 +70,10 @@ class Mode(Marker):
             raise BadInput(f"{value!r} is not a mode", allowed=MODE_ALLOWED)
         mode = int(value, 8)
         if mode & 0o1000:
-            raise BadInput(f"{value!r} has the sticky bit, which is for folders", allowed=MODE_ALLOWED)
+            raise BadInput(f"{value!r} has the sticky bit, which is only for folders", allowed=MODE_ALLOWED)
         for bit, execute, who in ((0o4000, 0o100, "owner"), (0o2000, 0o010, "group")):
             if mode & bit and not mode & execute:
-                what = f"{value!r} lets others run as its {who}, who cannot execute it"
+                what = f"{value!r} sets the {who}'s set-id bit without the {who}'s execute bit"
                 raise BadInput(what, allowed=f"the {who}'s execute bit too, such as '{mode | execute:04o}'")
         return mode
 
@@ -90,7 +90,7 @@ class Words(Marker):
     def parse(self, value: object) -> str:
         words = value.strip() if isinstance(value, str) else ""
         if not words or not words.isascii() or not words.isprintable() or len(words) > CMDLINE_MOST:
-            raise BadInput(f"{value!r} cannot be on a command line", allowed=CMDLINE_ALLOWED)
+            raise BadInput(f"{value!r} is not valid on a command line", allowed=CMDLINE_ALLOWED)
         return words
 
     def schema(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Content(Marker):
         except UnicodeEncodeError:  # half of a surrogate pair, which YAML can write
             fits = False
         if not isinstance(value, str) or not fits:
-            raise BadInput(f"{str(value)[:40]!r} is not allowed here", allowed=CONTENT_ALLOWED)
+            raise BadInput(f"{str(value)[:40]!r} is not valid content", allowed=CONTENT_ALLOWED)
         return value
 
     def schema(self) -> dict[str, Any]:
@@ -114,16 +114,16 @@ class Content(Marker):
 
 
 class LaidFile(Strict):
-    """One file that is laid into a machine's root; its folder is made where there is none."""
+    """One file that is copied into a machine's root; missing folders are created."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     source: Annotated[str, HostPath()] | None = Field(default=None, alias="from")
-    """A file on this host with its content."""
+    """File on this host with the content."""
     content: Annotated[str, Content()] | None = None
-    """Its content, instead of `from`."""
+    """The content itself, instead of `from`."""
     mode: Annotated[int, Mode()] = written("0644")
-    """Its permissions; it belongs to root."""
+    """Permissions; the file belongs to root."""
 
     @model_validator(mode="after")
     def _has_one_content(self) -> Self:
@@ -133,18 +133,18 @@ class LaidFile(Strict):
 
 
 class OwnBoot(Strict):
-    """The fields that `defaults` and each machine have for this."""
+    """Fields of `defaults` and of each machine."""
 
     kernel: Annotated[str, HostPath()] | None = None
-    """A kernel to boot instead of the image's: an ELF file with a PVH note, or a bzImage."""
+    """Kernel to boot instead of the image's: an ELF file with a PVH note, or a bzImage."""
     initrd: Annotated[str, HostPath()] | None = None
-    """An archive to boot with instead of the image's: cpio (newc), compressed or not."""
+    """Initrd to boot with instead of the image's: a cpio archive (newc), compressed or not."""
     cmdline: Annotated[str, Words()] | None = None
-    """Words behind the image's kernel command line."""
+    """Words to add to the image's kernel command line."""
     files: dict[Annotated[str, GuestPath()], LaidFile] = Field(
         default_factory=dict, max_length=FILES_MOST, exclude_if=operator.not_
     )
-    """Files laid into the root, by their path there; a machine's come beside those of `defaults`, and win over them."""
+    """Files to copy into the root, by their path there; a machine's add to those of `defaults` and override them."""
 
 
 def files_of(defaults: OwnBoot, machine: OwnBoot) -> Mapping[str, LaidFile]:

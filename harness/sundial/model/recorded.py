@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment as run.json has it, read again: what `Experiment.scenario_json` and `topology_json` wrote."""
+"""An experiment read from run.json, which `Experiment.scenario_json` and `topology_json` wrote."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sundial.model.scenario import Scenario
 from sundial.model.topology import Topology
 
 _OF_THE_RUN = ("scale", "variant")
-"""What the record of a scenario says of how it came about, and no scenario has."""
+"""Fields of a recorded scenario that say how it was made; a scenario does not have them."""
 
 
 def recorded_network(document: Mapping[str, Any]) -> Network:
-    """The topology of run.json with everything derived. Raises BadInput."""
+    """The topology of run.json with all derived values. Raises BadInput."""
     return _network(_topology(document))
 
 
@@ -60,13 +60,13 @@ def _network(topology: Topology) -> Network:
 
 
 def _refuse(field: str, findings: Sequence[Finding]) -> None:
-    """What no run could have begun with."""
+    """Raises BadInput for findings with which a run could not have begun."""
     for each in findings[:1]:
         raise BadInput(each.what, field=".".join(map(str, (field, *each.path))), allowed=each.allowed)
 
 
 def with_numbers(workload: Any) -> Any:
-    """JSON has no numbers for names: `calls` by size is read back."""
+    """`calls` by size, with numbers as keys again: JSON has only names."""
     if not isinstance(workload, dict) or not isinstance(workload.get("calls"), dict):
         return workload
     by_size = {int(size) if size.isdecimal() else size: calls for size, calls in workload["calls"].items()}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scenario as written: which workloads run between whom, how often, and what must be true of the capture.
+"""A scenario as written: which workloads run between which machines, how often, and what must hold of the capture.
 
-What a workload may say is its kind's (`sundial/workloads`).
+The fields of a workload are defined by its kind (`sundial/workloads`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from sundial import kinds
-from sundial.model.fields import NAMED, PROSE, In, Strict, Whole, written
+from sundial.model.fields import NAMED, NAMED_OR_FILE, PROSE, In, Strict, Whole, written
 from sundial.model.statistic import Mean, Statistic
 from sundial.model.workload import CallsField, Series, SizesField, Warmup, WorkloadBase, WorkloadKind
 from sundial.units import TIME
@@ -32,11 +32,11 @@ def _workload_kinds() -> dict[str, WorkloadKind[Any]]:
 
 
 KINDS: Mapping[str, WorkloadKind[Any]] = _workload_kinds()
-"""By the word in `app`, in the order in which they are listed everywhere."""
+"""Kinds by the word in `app`, in the order of every list."""
 
 MEAN = "mean"
 STATISTICS: Mapping[str, Statistic] = {MEAN: Mean(), **kinds.load("papers", "statistic", Statistic)}
-"""By the word in `statistic`."""
+"""Statistics by the word in `statistic`."""
 
 _Name = Annotated[str, NAMED]
 _Time = Annotated[int, In(TIME.between("1 ms", "24 h", example="10 min"))]
@@ -50,26 +50,26 @@ else:
 
 
 class Scale(Strict):
-    """What a scale sets in every workload that has the field, and for the whole run."""
+    """Fields that a scale sets in every workload that has them, and for the whole run."""
 
     calls: CallsField | None = None
     """Measured calls for each size."""
     series: Series | None = None
-    """Times the whole is repeated."""
+    """Number of repetitions."""
     sizes: SizesField | None = None
     """Argument sizes."""
     warmup: Warmup | None = None
-    """Calls for each size before those measured."""
+    """Calls for each size before the measured ones."""
     deadline: _Time | None = None
-    """Of the whole run, in virtual time."""
+    """Deadline of the whole run, in virtual time."""
 
 
 class Expect(Strict):
-    """What must be true of the run beyond exact packets."""
+    """Requirements on the run beyond exact packets."""
 
     retransmissions: Literal["explained", "none", "allowed"] = "explained"
-    """Of calls over UDP. Explained: before each the capture shows a request or a reply of the call that did not
-    arrive, or not yet. Whatever is said here, they must be the ones that the client counted."""
+    """Retransmissions of calls over UDP. explained: before each, the capture shows a request or a reply of the call
+    that was lost or still under way. In any case they must be those that the client counted."""
     failures: Literal["none", "allowed"] = "none"
     """Calls that ended without a reply."""
 
@@ -81,33 +81,34 @@ class Scenario(Strict):
     """The file's name without its ending."""
     description: Annotated[str, PROSE]
     """One sentence: what it is for."""
-    topology: _Name
-    """Where it runs unless another is named."""
+    topology: Annotated[str, NAMED_OR_FILE]
+    """Default topology: a name or a file."""
     seed: Annotated[int, Whole(0, SEED_MOST)] = 1
-    """Of everything random in the run."""
+    """Seed for all random choices of the run."""
     start: Annotated[int, In(TIME.between("1 ms", "1 min", example="300 ms"))] | None = None
-    """When the first call may leave in virtual time; left out: 300 ms, 1 s where a
-    machine is a bridge, more for machines slower than 125 mips."""
+    """Earliest virtual time of the first call. Default: 300 ms, or 1 s if a machine is a bridge, and more for machines
+    slower than 125 mips."""
     stagger: Annotated[int, In(TIME.between(most="1 min", example="3 ms"))] = Field(
         default="0 ns",  # type: ignore[assignment]
         exclude_if=operator.not_,
     )
-    """How much later than that of the client before it, in the topology, a client's first call may leave in virtual
-    time."""
+    """Delay of each client's first call after that of the client before it in the topology, in virtual time."""
     linger: Annotated[int, In(TIME.between("1 ms", "1 min", example="1 s"))] = written("1 s")
-    """How long the wires stay open after the last client is done."""
+    """Time for which wires stay open after the last client has finished."""
     deadline: _Time = written("10 min")
-    """The run fails when it is not done at this time on its axis."""
+    """Deadline of each client's jobs, on the run's time axis. The run ends `linger` after it, at an exact instant in
+    virtual time, and fails if a client has not finished."""
     workloads: list[Workload] = Field(min_length=1)
-    """One after the other on each client."""
+    """Workloads, in sequence on each client."""
     scale: dict[Literal["smoke", "quick", "paper"], Scale] = Field(default_factory=dict)
-    """Sizes of the same experiment."""
+    """Scales of the same experiment, by name."""
     default_scale: Literal["smoke", "quick", "paper"] | None = None
-    """Which scale holds when none is asked for; needed where `scale` is."""
+    """Scale to use if none is given; required if `scale` is present."""
     vary: list[dict[str, Any]] = Field(default_factory=list)
-    """Overrides as for --set, one mapping for each run of the command; empty: one run."""
+    """Overrides as for --set, one mapping for each run of the command. Empty: one run."""
     statistic: StatisticName = Field(
-        default=MEAN, description=f"Over series. {'; '.join(f'{word}: {it.rule}' for word, it in STATISTICS.items())}."
+        default=MEAN,
+        description=f"Statistic over series. {'; '.join(f'{word}: {it.rule}' for word, it in STATISTICS.items())}.",
     )
     expect: Expect = Expect()
-    """What must be true of the run."""
+    """Requirements on the run."""

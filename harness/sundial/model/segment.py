@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the model asks of a kind of segment, and what all that are written under `segments:` have in common."""
+"""The interface of a kind of segment to the model, and the fields that all segments under `segments:` share."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class GilbertElliott(Strict):
     """The four-parameter loss model of tc-netem (`loss gemodel`)."""
 
     p: _Percent
-    """Probability of going from the good state to the bad one."""
+    """Probability of a change from the good state to the bad one."""
     r: _Percent
-    """Probability of going back."""
+    """Probability of a change from the bad state to the good one."""
     one_minus_h: _Percent = written("100 %")
     """Loss probability in the bad state."""
     one_minus_k: _Percent = written("0 %")
@@ -50,54 +50,54 @@ class GilbertElliott(Strict):
 
 
 class Adapter(Strict):
-    """The sending side of every port's network adapter."""
+    """Sending side of every port's network adapter."""
 
     ring_frames: Annotated[int, Whole(1, 4096)] = 64
-    """Frames the transmit ring holds."""
+    """Places in the transmit ring, in frames."""
     when_full: Literal["stop", "drop"] = "stop"
-    """A full ring stops the guest's queue, as a real adapter does, or drops the frame."""
+    """Effect of a full ring: it stops the guest's queue, as a real adapter does, or it drops the frame."""
 
 
 class SegmentBase(Strict):
-    """What every kind of segment has; a kind narrows `kind` to its name."""
+    """Fields of every kind of segment; a kind narrows `kind` to its name."""
 
     ports: list[Port] = Field(min_length=2)
-    """The interfaces joined, `MACHINE:INTERFACE` or `DEVICE:INTERFACE`, in port order."""
+    """Interfaces on this segment, `MACHINE:INTERFACE` or `DEVICE:INTERFACE`, in the order of its ports."""
     mtu: Mtu = 1500
-    """Largest IP packet the segment carries; longer frames are refused and counted."""
+    """Largest IP packet that the segment carries; longer frames are dropped and counted."""
     adapter: Adapter = Adapter()
-    """The adapters at its ports."""
+    """Adapters at its ports."""
     kind: str
     """The folder of its kind."""
 
     def rate_bps(self, port: str) -> int:
-        """Bits a second of the line at `port`."""
+        """Rate of the line at `port`, in bit/s."""
         raise NotImplementedError
 
     @property
     def mapped(self) -> bool:
-        """Whether its ports are adapters whose memory the guest maps, and not network adapters."""
+        """True if its ports are adapters whose memory the guest maps, not network adapters."""
         return False
 
     @property
     def packet_cells(self) -> PerPacket | None:
-        """Cells of an IP packet by its length in bytes; None: the wire carries frames whole."""
+        """Number of cells of an IP packet by its length in bytes; None: the wire carries frames whole."""
         return None
 
     def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
-        """Why a bridge, a device or a machine of that role, cannot be plugged in; None: it can."""
+        """The reason why a bridge (device or machine) cannot be connected; None: it can."""
         return None
 
     def check(self, path: Path) -> Iterator[Finding]:
-        """Everything wrong with this segment beyond single fields; it is at `path` of the topology."""
+        """Errors of this segment beyond single fields; it is at `path` of the topology."""
         yield from ()
 
     def by_port(self, value: ValueT | dict[str, ValueT]) -> list[ValueT]:
-        """A value given once or by port, as a list in port order."""
+        """A value that is given once or by port, as a list in the order of ports."""
         return [value[end] if isinstance(value, dict) else value for end in self.ports]
 
     def check_ports(self, path: Path, given: Iterable[str], *, every: bool = False) -> Iterator[Finding]:
-        """Keys `given` at `path` that are not ports of this segment, and with `every` a port that is not among them."""
+        """Findings for keys at `path` that are not ports of this segment, and with `every` for a missing port."""
         keys = list(given)
         for key in keys:
             if key not in self.ports:
@@ -109,7 +109,7 @@ class SegmentBase(Strict):
 
 @dataclass(frozen=True)
 class Inside:
-    """A segment within one machine, which no fabric runs, and the machine's interface on it."""
+    """A segment within one machine, which the fabric does not run, and the machine's interface on it."""
 
     name: str
     segment: SegmentBase
@@ -120,14 +120,14 @@ class Inside:
 
 @runtime_checkable
 class SegmentKind(Protocol):
-    """What a kind of segment is to the model: written under `segments:`, made of a machine that joins segments, or
-    within a machine."""
+    """A kind of segment for the model: written under `segments:`, made of a machine that joins segments, or within a
+    machine."""
 
     model: type[SegmentBase] | None = None
-    """A segment of this kind as written, its `kind` the folder's name; None: no segment is written so."""
+    """The model of a segment of this kind, its `kind` the folder's name; None: topologies cannot have one."""
 
     def check_machine(self, machine: Machine, path: Path) -> Iterator[Finding]:
-        """What is wrong with a machine in the eyes of this kind; it is at `path` of the topology."""
+        """Errors of a machine that this kind checks; it is at `path` of the topology."""
         yield from ()
 
     def inside(self, topology: Topology, machine: str) -> Inside | None:
@@ -135,5 +135,5 @@ class SegmentKind(Protocol):
         return None
 
     def check_inside(self, topology: Topology) -> Iterator[Finding]:
-        """What is wrong with those of all machines; asked of a topology whose machines and segments are sound."""
+        """Errors across all machines of a topology whose machines and segments are valid."""
         yield from ()

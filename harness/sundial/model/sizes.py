@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Argument sizes as written: numbers, ranges `FIRST:LAST:STEP`, and the words `edges` and `cell-edges`.
 
-`edges` stands for every size at and next to a change in the number of packets, `cell-edges` in the number of cells;
-which sizes those are is protocol arithmetic and is asked of `expect` when the wires are known.
+`edges` means every size at and next to a change in the number of packets, `cell-edges` the same for cells. `expect`
+computes these sizes once the wires are known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CELL_EDGES = "cell-edges"
 WORDS = (EDGES, CELL_EDGES)
 ALLOWED = (
     f"bytes from 0 to {SIZE_MOST}, ranges FIRST:LAST:STEP, and the words 'edges' and 'cell-edges', "
-    "in a list or with commas between"
+    "in a list or separated by commas"
 )
 
 _RANGE = re.compile(r"([0-9]{1,9}):([0-9]{1,9})(?::([0-9]{1,9}))?")
@@ -88,10 +88,10 @@ Search = Callable[[int, int], list[int]]
 
 
 def expand(items: Sequence[SizeItem], searches: Mapping[str, Search], fallback: tuple[int, int]) -> list[int]:
-    """Every size meant, ascending, each once.
+    """All sizes, ascending, each once.
 
-    `searches` answer for words; they are asked between the least and the greatest size written, or between those of
-    `fallback` where nothing but words is written.
+    `searches` find the sizes of words, between the least and the greatest size that is written, or between those of
+    `fallback` if only words are written.
     """
     plain: set[int] = set()
     for item in items:

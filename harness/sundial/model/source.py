@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One YAML file with the line of every field, and the way from a model's complaint back to that line.
+"""One YAML file with the line of every field, and the line of each validation error.
 
-`read` refuses what is not YAML 1.2, duplicate keys and anything but plain mappings, lists and scalars. `validate` turns
-plain data into a model or raises BadInput with every problem in it.
+`read` accepts YAML 1.2 with plain mappings, lists and scalars, without duplicate keys. `validate` turns plain data into
+a model, or raises BadInput with all its problems.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from sundial.errors import BadInput, Problem
 SIZE_MOST = 256 * 1024
 NODES_MOST = 10_000
 DEPTH_MOST = 32
-"""Of a file in bytes, its values and keys with aliases written out, and how deep they are in one another. A reader that
-first builds what a file describes can be made to take all memory by a few lines."""
+"""Limits: bytes of a file, values and keys with aliases expanded, and levels of nesting. Without them, a few lines can
+make a reader take all memory."""
 
 INTEGER_MOST = 2**63 - 1
 
@@ -37,7 +37,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class Number(Decimal):
-    """A number that messages show as it is written."""
+    """A number that messages show as written."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -45,7 +45,7 @@ class Number(Decimal):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a value was written; `label` replaces the field's path where the user called it otherwise."""
+    """Origin of a value; `label` replaces the field's path if the user wrote another name."""
 
     file: str
     line: int | None
@@ -54,7 +54,7 @@ class Origin:
 
 @dataclass
 class Source:
-    """Plain data and where each part of it came from."""
+    """Plain data with the origin of each part."""
 
     name: str
     file: str
@@ -62,7 +62,7 @@ class Source:
     origins: dict[FieldPath, Origin] = field(default_factory=dict)
 
     def origin(self, path: FieldPath) -> Origin:
-        """Of the value at `path`, or of the nearest part above it."""
+        """Origin of the value at `path`, or of the nearest part above it."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.origins:
                 return self.origins[path[:length]]
@@ -74,9 +74,9 @@ class Source:
         return Problem(what, allowed, origin.file, origin.line, origin.label or dotted(path) or None)
 
     def put(self, path: FieldPath, value: Any, origin: Origin) -> None:
-        """Write `value` at `path`, making mappings on the way.
+        """Write `value` at `path`, creating mappings on the way.
 
-        Raises BadInput where the path goes through something that is not a mapping or list.
+        Raises BadInput if the path leads through something that is not a mapping or list.
         """
         node: Any = self.data
         place: list[str | int] = []
@@ -99,13 +99,13 @@ def dotted(path: Sequence[str | int]) -> str:
 
 
 def read(path: Path, shown: str) -> Source:
-    """The YAML file at `path`, called `shown` in messages. Raises BadInput."""
+    """The YAML file at `path`, named `shown` in messages. Raises BadInput."""
     try:
         with path.open("rb") as file:
             content = file.read(SIZE_MOST + 1)
         text = content.decode("utf-8")
     except FileNotFoundError as error:
-        raise BadInput("no such file", file=shown) from error
+        raise BadInput("does not exist", file=shown) from error
     except UnicodeDecodeError as error:
         raise BadInput("is not text in UTF-8", file=shown) from error
     except OSError as error:
@@ -113,7 +113,7 @@ def read(path: Path, shown: str) -> Source:
     except ValueError as error:  # a NUL in the name
         raise BadInput(f"cannot be read: {error}", file=shown) from error
     if len(content) > SIZE_MOST:
-        raise BadInput("is too large", file=shown, allowed=f"{SIZE_MOST // 1024} KiB")
+        raise BadInput("is too large", file=shown, allowed=f"up to {SIZE_MOST // 1024} KiB")
     return parse(text, path.stem, shown)
 
 
@@ -121,7 +121,7 @@ def parse(text: str, name: str, shown: str) -> Source:
     """Plain data from YAML text. Raises BadInput."""
     document = load_yaml(text, shown)
     if not isinstance(document, CommentedMap):
-        raise BadInput("is not a mapping of fields", file=shown, line=1, allowed="'field: value' lines")
+        raise BadInput("must be a mapping of fields", file=shown, line=1, allowed="'field: value' lines")
     source = Source(name, shown, {})
     source.origins[()] = Origin(shown, 1)
     source.data = _plain(document, (), source)
@@ -129,7 +129,7 @@ def parse(text: str, name: str, shown: str) -> Source:
 
 
 def load_yaml(text: str, shown: str) -> Any:
-    """What ruamel.yaml makes of `text` (YAML 1.2, duplicate keys refused). Raises BadInput."""
+    """The nodes of `text` from ruamel.yaml (YAML 1.2, duplicate keys rejected). Raises BadInput."""
     try:
         _check_extent(text, shown)
         return YAML(typ="rt", pure=True).load(text)
@@ -144,7 +144,7 @@ def load_yaml(text: str, shown: str) -> Any:
 
 
 def _check_extent(text: str, shown: str) -> None:
-    """Refuse what is too much before it is built; reads only as far as that takes. Raises BadInput."""
+    """Check the limits before anything is built; reads no further than the first excess. Raises BadInput."""
     nodes = 0
     begun: list[tuple[str | None, int]] = []
     anchored: dict[str, int] = {}
@@ -152,7 +152,7 @@ def _check_extent(text: str, shown: str) -> None:
         line = event.start_mark.line + 1
         if isinstance(event, AliasEvent):
             if any(event.anchor == anchor for anchor, _ in begun):
-                raise BadInput(f"*{event.anchor} is a part of itself", file=shown, line=line)
+                raise BadInput(f"*{event.anchor} contains itself", file=shown, line=line)
             nodes += anchored.get(event.anchor, 1)
         elif isinstance(event, NodeEvent):
             nodes += 1
@@ -165,9 +165,14 @@ def _check_extent(text: str, shown: str) -> None:
             if anchor is not None:
                 anchored[anchor] = nodes - before + 1
         if nodes > NODES_MOST:
-            raise BadInput("describes too much, aliases counted", file=shown, line=line, allowed=f"{NODES_MOST} values")
+            raise BadInput(
+                "has too many values, with aliases expanded",
+                file=shown,
+                line=line,
+                allowed=f"up to {NODES_MOST} values",
+            )
         if len(begun) > DEPTH_MOST:
-            raise BadInput("is nested too deeply", file=shown, line=line, allowed=f"{DEPTH_MOST} levels")
+            raise BadInput("is nested too deeply", file=shown, line=line, allowed=f"up to {DEPTH_MOST} levels")
 
 
 def validate(source: Source, model: type[ModelT]) -> ModelT:
@@ -190,7 +195,7 @@ def _plain(node: Any, path: FieldPath, source: Source) -> Any:
         result: dict[Any, Any] = {}
         for key, value in node.items():
             if not isinstance(key, str | int) or isinstance(key, bool):
-                raise BadInput(f"{str(key)!r} cannot be a field's name", file=source.file, line=node.lc.line + 1)
+                raise BadInput(f"{str(key)!r} is not a valid field name", file=source.file, line=node.lc.line + 1)
             name: str | int = int(key) if isinstance(key, int) else str(key)
             line = _line(node, key)
             source.origins[(*path, name)] = Origin(source.file, line + 1)
@@ -207,7 +212,7 @@ def _plain(node: Any, path: FieldPath, source: Source) -> Any:
 
 
 def _line(node: CommentedMap | CommentedSeq, key: Any) -> int:
-    """Where an entry is written, from 0; of the whole where ruamel does not know, as for what a merge key brings in."""
+    """Line of an entry, from 0; that of the whole mapping if ruamel has none, as for entries from a merge key."""
     places = node.lc.data or {}
     return int(places[key][0] if key in places else node.lc.line)
 
@@ -238,11 +243,16 @@ def plain_scalar(node: Any, origin: Origin) -> Any:
 
 
 def _step(node: Any, key: str | int, origin: Origin) -> str | int:
-    """`key` as it goes into `node`: a number where that is a list."""
+    """`key` for `node`: a number if that is a list."""
     if isinstance(node, dict):
         return key
     if not isinstance(node, list):
-        raise BadInput(f"{key!r}: this value has no fields", file=origin.file, line=origin.line, field=origin.label)
+        raise BadInput(
+            f"{key!r} is not a field of this value, which has none",
+            file=origin.file,
+            line=origin.line,
+            field=origin.label,
+        )
     if not str(key).isdecimal() or int(key) >= len(node):
         what, allowed = f"index {key!r} is out of range", f"0 to {len(node) - 1}"
         raise BadInput(what, file=origin.file, line=origin.line, field=origin.label, allowed=allowed)
@@ -269,23 +279,23 @@ def _problems(source: Source, schema: dict[str, Any], detail: ErrorDetails) -> l
         tags = str(context.get("expected_tags") or ", ".join(spec.get("discriminator", {}).get("mapping", {})))
         if kind == "union_tag_not_found":
             return [source.problem(path, f"{name} is missing", tags.replace("'", ""))]
-        return [source.problem((*path, name), f"{context['tag']!r} is not known", tags.replace("'", ""))]
+        return [source.problem((*path, name), f"{context['tag']!r} is unknown", tags.replace("'", ""))]
     if kind == "literal_error":
         expected = str(context["expected"]).replace("'", "").replace(" or ", ", ")
-        return [source.problem(path, f"{detail['input']!r} is not known", expected)]
+        return [source.problem(path, f"{detail['input']!r} is unknown", expected)]
     if kind in ("model_type", "model_attributes_type", "dict_type"):
-        return [source.problem(path, "is not a mapping of fields", allowed)]
+        return [source.problem(path, "must be a mapping of fields", allowed)]
     if kind in ("list_type", "tuple_type"):
-        return [source.problem(path, "is not a list", allowed)]
+        return [source.problem(path, "must be a list, such as [A, B]", allowed)]
     if kind == "too_short":
         return [source.problem(path, f"has {context['actual_length']} entries", f"{context['min_length']} or more")]
     if kind == "too_long":
-        return [source.problem(path, "has too many entries", f"{context['max_length']} at most")]
+        return [source.problem(path, "has too many entries", f"up to {context['max_length']}")]
     return [source.problem(path, detail["msg"], allowed)]
 
 
 def _real_path(data: Any, loc: Sequence[str | int]) -> FieldPath:
-    """`loc` without what pydantic adds to it (union tags, `[key]`): only steps that exist, and a last missing field."""
+    """`loc` without pydantic's additions (union tags, `[key]`): only steps that exist, and a last missing field."""
     path: list[str | int] = []
     node: Any = data
     for position, step in enumerate(loc):
@@ -340,7 +350,7 @@ def _deref(schema: dict[str, Any], node: dict[str, Any], data: Any) -> dict[str,
 
 
 def _allowed(schema: dict[str, Any], spec: dict[str, Any]) -> str | None:
-    """What a field takes, or what is in it where it has parts of its own."""
+    """The allowed values of a field, or the names of its parts."""
     if "x-allowed" in spec:
         return str(spec["x-allowed"])
     if "enum" in spec:

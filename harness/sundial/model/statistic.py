@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the series of a run become one throughput for each size: the mean of all, or the rule of a paper.
+"""Rules that turn the series of a run into one throughput for each size: the mean of all, or the rule of a paper.
 
-A paper brings its rule as `statistic.py` in its folder (see `sundial.kinds`); `scenario.STATISTICS` has all of them.
+A paper's rule is `statistic.py` in its folder (see `sundial.kinds`); `scenario.STATISTICS` has all of them.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class Statistic(Protocol):
-    """Which series count, and the words that a report has for it."""
+    """The series that count, and the rule's texts in reports."""
 
     @property
     def rule(self) -> str:
-        """What it takes, for those who write a scenario."""
+        """The rule, for authors of scenarios."""
 
     @property
     def sentence(self) -> str:
-        """The same for the reader of a report."""
+        """The rule, for readers of a report."""
 
     @property
     def throughput_note(self) -> str:
-        """In the caption of throughputs."""
+        """Text in the caption of throughputs."""
 
     @property
     def spread_note(self) -> str:
-        """At the end of the caption of standard deviations; may be empty."""
+        """Text at the end of the caption of standard deviations; may be empty."""
 
     def dropped(self, series: int) -> int:
-        """How many of so many series of one size are left out, those with the lowest throughput."""
+        """Number of series of one size to leave out, those with the lowest throughput, by the number of all."""
 
 
 @dataclass(frozen=True)

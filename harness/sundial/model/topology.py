@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A topology as written: machines, segments and devices that join them, and the clock they run on.
 
-Kinds of segments are in `sundial/segments`, devices in `devices.py`. Values are in base units once parsed: ns, bit/s,
-bytes, fractions. What needs more than one field to be judged is in `check.py`; what is derived (MAC addresses, defaults
-applied, who reaches whom) is in `network.py`.
+Kinds of segments are in `sundial/segments`, devices in `devices.py`. Parsed values are in base units: ns, bit/s, bytes,
+fractions. Checks of several fields are in `check.py`; derived values (MAC addresses, defaults, which machine reaches
+which) are in `network.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sundial.units import TIME
 MACHINES_MOST = 64
 HOSTS_MOST = 8
 ROUTES_MOST = 64
-"""Of one machine."""
+"""Most interfaces of one machine."""
 
 SEGMENT_KINDS = load("segments", "model", SegmentKind)
 """Every kind of segment by its name, sorted."""
@@ -56,26 +56,26 @@ ADAPTER_LATENCY = TIME.between(most="10 ms", example="5 us")
 
 
 class MachineAdapter(Strict):
-    """How a machine's network adapters work; of their transmit rings, `adapter` of a segment says more."""
+    """A machine's network adapters; their transmit rings are in `adapter` of a segment."""
 
     latency: Annotated[int, In(ADAPTER_LATENCY)] = written("0 ns")
-    """From the doorbell, when the guest hands in a frame, until the adapter has fetched its descriptor and may begin to
-    send it."""
+    """Time from the doorbell, when the guest hands in a frame, until the adapter has fetched its descriptor and may
+    begin to send it."""
 
 
 class Defaults(OwnBoot):
-    """What holds for every machine and interface that does not say otherwise."""
+    """Defaults for all machines and interfaces."""
 
     image: _Name = "linux"
-    """What the machines boot."""
+    """Image that machines boot."""
     mips: Annotated[Decimal, Mips()] = written("125")
     """Million instructions a second in virtual time."""
     memory: _Memory | None = None
-    """Main memory of a machine, in the range of its image; left out: what the image asks for."""
+    """Main memory of a machine, in the range of its image. Default: the image's."""
     adapter: MachineAdapter | None = Field(default=None, exclude_if=operator.not_)
-    """The network adapters of a machine; left out: they begin with a frame at once."""
+    """Network adapters of a machine. Default: they begin with a frame at once."""
     mtu: Mtu | None = None
-    """Largest IP packet an interface sends, in bytes; left out: its segment's."""
+    """Largest IP packet that an interface sends, in bytes. Default: its segment's MTU."""
     offloads: Annotated[bool, Flag()] = False
     """Segmentation and receive offloads (TSO, GSO, GRO) of the guest's interface."""
     static_arp: Annotated[bool, Flag()] = False
@@ -88,55 +88,55 @@ class Interface(Strict):
     address: Annotated[IPv4Interface, Address()] | None = None
     """IPv4 address and prefix length; a bridge's interfaces have none."""
     mac: Annotated[str, Mac()] | None = None
-    """MAC address; made from the machine's and interface's position when left out."""
+    """MAC address. Default: made from the positions of machine and interface."""
     mtu: Mtu | None = None
-    """Largest IP packet sent, in bytes; left out: that of `defaults`, or of the segment."""
+    """Largest IP packet that it sends, in bytes. Default: that of `defaults`, or else of the segment."""
     offloads: Annotated[bool, Flag()] | None = None
     """Segmentation and receive offloads."""
     static_arp: Annotated[bool, Flag()] | None = None
     """Give the neighbours' MAC addresses, so that no ARP is sent."""
     netem: Annotated[str, NETEM] | None = None
-    """What the kernel's tc-netem does to frames a bridge sends here."""
+    """tc-netem arguments for frames that a bridge sends here."""
 
 
 class Route(Strict):
-    """The way to a network that no interface of the machine is on."""
+    """Route to a network that the machine has no interface on."""
 
     to: Annotated[IPv4Network, NetworkAddress()]
     """The network."""
     via: Annotated[IPv4Address, HostAddress()]
-    """Another machine's address, on a network that one of its interfaces is on; that machine forwards packets."""
+    """Address of the next machine, which forwards packets, on a network of one of this machine's interfaces."""
 
 
 class Host(Strict):
-    """Another computer that runs machines."""
+    """Another host that runs machines."""
 
     connect: Annotated[DaemonUri, HostUri()]
-    """Its libvirt daemon, reached by ssh, by which the machines' files and frames travel too."""
+    """URI of its libvirt daemon over ssh; the machines' files and frames use ssh too."""
 
 
 class Machine(OwnBoot):
     """One guest."""
 
     role: Role = "host"
-    """A host has addresses; a bridge joins its interfaces in the guest's kernel."""
+    """host: its interfaces have addresses. bridge: the guest's kernel joins its interfaces."""
     image: _Name | None = None
-    """What it boots."""
+    """Image that it boots."""
     mips: Annotated[Decimal, Mips()] | None = None
     """Million instructions a second in virtual time."""
     memory: _Memory | None = None
     """Main memory."""
     adapter: MachineAdapter | None = Field(default=None, exclude_if=operator.not_)
-    """Its network adapters."""
+    """Network adapters."""
     interfaces: dict[Annotated[str, DEVICE], Interface] = Field(min_length=1)
-    """Its interfaces: eth0, eth1 and so on without a gap."""
+    """Interfaces: eth0, eth1 and so on without a gap."""
     routes: list[Route] = Field(default_factory=list, max_length=ROUTES_MOST, exclude_if=operator.not_)
     """Static routes."""
     loopback: Literal["captured", "not"] = Field(default="not", exclude_if=lambda value: value == "not")
-    """Whether what passes its loopback interface is captured, inside the guest. Only where it is may workloads have
-    their client and their server on it. Under the real clock it is not."""
+    """captured: frames on its loopback interface are captured, inside the guest. Only then can a workload have client
+    and server on it. Not under the real clock."""
     on: _Name | None = Field(default=None, exclude_if=operator.not_)
-    """The host that runs it, one of `hosts`; left out: this computer. Real clock only."""
+    """The host that runs it, one of `hosts`. Default: this host. Real clock only."""
 
 
 if TYPE_CHECKING:
@@ -152,25 +152,25 @@ class Topology(Strict):
     """Machines and the wires between them."""
 
     name: _Name
-    """The file's name without its ending."""
+    """Name of the file without its ending."""
     description: Annotated[str, PROSE]
-    """One sentence: what it is for."""
+    """Purpose in one sentence."""
     clock: Clock = "virtual"
-    """Virtual time (the same bytes every time) or the host's monotonic clock."""
+    """virtual: virtual time, with equal captures in every run; real: the host's monotonic clock."""
     accelerator: Accelerator = "auto"
-    """What runs the machines under the real clock; auto: KVM where a guest boots under it. Virtual time needs TCG."""
+    """Accelerator under the real clock; auto: KVM if a guest boots under it. Virtual time needs TCG."""
     defaults: Defaults = Defaults()
-    """What holds for every machine that does not say otherwise."""
+    """Defaults for all machines."""
     hosts: dict[_Name, Host] = Field(default_factory=dict, max_length=HOSTS_MOST, exclude_if=operator.not_)
-    """Other computers that run machines, by name."""
+    """Other hosts that run machines, by name."""
     machines: dict[_Name, Machine] = Field(min_length=1, max_length=MACHINES_MOST)
-    """The guests, by name."""
+    """Machines, by name."""
     devices: dict[_Name, Bridge] = Field(default_factory=dict, max_length=DEVICES_MOST, exclude_if=operator.not_)
-    """What joins segments without being a guest, by name."""
+    """Devices that join segments, by name."""
     segments: dict[_Name, Segment] = Field(min_length=1)
-    """The wires, by name."""
+    """Segments, by name."""
 
     @property
     def virtual_only(self) -> bool:
-        """Whether a segment keeps no other time than the virtual."""
+        """True if a segment requires virtual time."""
         return any(segment.mapped for segment in self.segments.values())

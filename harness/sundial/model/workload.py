@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the model asks of a workload kind, and the vocabulary that kinds share.
+"""The interface of a workload kind to the model, and the fields that kinds share.
 
-A kind is a folder in `sundial/workloads`, called as its word in `app`; `model.py` there has the `KIND`.
+A kind is a folder in `sundial/workloads`, named as its word in `app`; `model.py` there has the `KIND`.
 """
 
 from __future__ import annotations
@@ -39,49 +39,49 @@ Semantics = Literal["at_least_once", "at_most_once", "exactly_once"]
 
 @dataclass(frozen=True)
 class Transport:
-    """One way for messages to travel, as workloads offer it."""
+    """One transport of workloads."""
 
     name: str
     """The word in `transports` and in samples."""
     semantics: tuple[Semantics, ...]
-    """How often a call over it can be executed; the first is what it gives by itself."""
+    """Semantics of calls over it; the first is the default."""
     reliable: bool = True
-    """What is lost on the wire is sent again below the caller."""
+    """True if lost packets are retransmitted below the caller."""
     between_nodes: bool = False
-    """Its ends are nodes of memory-based communication, which have ids, and not addresses."""
+    """True if its ends are nodes of memory-based communication, which have ids instead of addresses."""
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The machines of one workload; all of them are hosts of `network` and boot an image that the workload runs on."""
+    """The machines of one workload; all are hosts of `network` with an image that supports the workload."""
 
     network: Network
     server: str
     clients: tuple[str, ...]
 
     def image(self, machine: str) -> ImageKind:
-        """What a machine boots."""
+        """The image of a machine."""
         return IMAGES[self.network.node(machine).image]
 
     @property
     def images(self) -> dict[str, ImageKind]:
-        """By machine, the server first."""
+        """Images by machine, the server's first."""
         return {name: self.image(name) for name in (self.server, *self.clients)}
 
     def mtus(self, client: str) -> list[int]:
-        """MTUs of both ends of the way from a client to the server, ascending, each once."""
+        """MTUs of the client's and the server's interface, ascending, each once."""
         route = self.network.route(client, self.server)
         return sorted({nic.mtu for nic in route}) if route else []
 
     def cells(self, client: str) -> list[PerPacket]:
-        """Cells of a packet by its length, for each segment from a client to the server that carries cells."""
+        """Number of cells of a packet by its length, for each segment with cells between a client and the server."""
         way = [name for hop in self.network.passed(client, self.server) for name in self.network.way(*hop)]
         counts = (self.network.segments[name].packet_cells for name in way)
         return [count for count in counts if count is not None]
 
 
 class Serving(Strict):
-    """Socket options of the server's end where they differ from the client's."""
+    """Socket options of the server that differ from the client's."""
 
     tcp_nodelay: Annotated[bool, Flag()] | None = None
     """TCP_NODELAY on accepted connections."""
@@ -94,14 +94,14 @@ class Serving(Strict):
 
 
 class WorkloadBase(Strict):
-    """What every workload has."""
+    """Fields of every workload."""
 
     clients: Annotated[tuple[str, ...], Machines()] = written(EVERYONE)
     """Who calls."""
     server: Annotated[str, NAMED] = "server"
     """Who answers."""
     series: Series = 1
-    """Times the whole is repeated, numbered from 0."""
+    """Number of repetitions; they are numbered from 0."""
 
     if TYPE_CHECKING:  # each kind has these as fields or properties of its own, with its own words
 
@@ -113,8 +113,7 @@ class WorkloadBase(Strict):
 
     @property
     def tcp_ports(self) -> Mapping[int, object]:
-        """TCP ports that its servers have from the scenario or from their programs, each with what must be equal of
-        two workloads that share the server there."""
+        """TCP ports of its servers, each with the settings that two workloads on one server must share."""
         return {}
 
 
@@ -122,50 +121,50 @@ NO_TRACE = "none"
 
 
 class Traced(WorkloadBase):
-    """What workloads have whose programs and kernels have functions worth a stamp (`plan_trace.py` of the kind)."""
+    """Fields of workloads that can be traced (`plan_trace.py` of the kind)."""
 
     trace: Annotated[str | tuple[str, ...], Trace()] = Field(
         default=NO_TRACE, exclude_if=lambda value: value == NO_TRACE
     )
-    """Functions of its machines that are stamped in exact virtual time, which changes nothing of the run. steps: those
-    between which a call's time divides; or their names."""
+    """Functions to trace in exact virtual time; does not change the run. steps: the functions that break a call's time
+    into steps; or names of functions."""
 
 
 class OverSockets(WorkloadBase):
-    """What workloads over UDP and TCP have."""
+    """Fields of workloads over UDP and TCP."""
 
     socket_buffer: Buffer | None = None
-    """SO_SNDBUF and SO_RCVBUF; left out: the kernel's."""
+    """SO_SNDBUF and SO_RCVBUF. Default: the kernel's."""
     tcp_nodelay: Annotated[bool, Flag()] = True
     """TCP_NODELAY on both ends."""
     serving: Serving = Serving()
-    """The server's end where it differs."""
+    """Options of the server that differ."""
 
 
 class Sized(WorkloadBase):
-    """What workloads have that take sizes one after the other."""
+    """Fields of workloads that take sizes in sequence."""
 
     sizes: SizesField
     """Argument sizes in bytes."""
     calls: CallsField = written(10)  # type: ignore[arg-type]
     """Measured calls for each size."""
     warmup: Warmup = 1
-    """Calls for each size before those measured."""
+    """Calls for each size before the measured ones."""
     order: Order = "ascending"
-    """Of the sizes in a series; `seeded` shuffles them, for each series another way."""
+    """Order of the sizes in a series; `seeded` shuffles them differently in each series."""
 
 
 class Calling(Sized, OverSockets):
-    """What workloads have that call by size."""
+    """Fields of workloads that call by size."""
 
     connection: Literal["per-size", "one"] = "per-size"
-    """A new connection for every size, or one for all."""
+    """A new connection for each size, or one for all."""
     threads: Annotated[int, Whole(1, 64)] = 1
-    """Threads that call at the same time, each on its own connection."""
+    """Threads that call in parallel, each on its own connection."""
     retry_timeout: Millis = written("1 s")
-    """UDP, and MBCF unless exactly once: a call without reply is sent again after this."""
+    """Time after which a call without reply is retransmitted (UDP, and MBCF except exactly once)."""
     total_timeout: Millis = written("25 s")
-    """A call without reply fails after this."""
+    """Time after which a call without reply fails."""
 
 
 WorkloadT = TypeVar("WorkloadT", bound=WorkloadBase)
@@ -173,28 +172,28 @@ WorkloadT = TypeVar("WorkloadT", bound=WorkloadBase)
 
 @runtime_checkable
 class WorkloadKind(Protocol[WorkloadT]):
-    """A kind of workload, as the model asks for it."""
+    """A kind of workload for the model."""
 
     @property
     def order(self) -> int:
-        """Place among the kinds wherever they are listed, the least first."""
+        """Sort key of the kind in lists, ascending."""
 
     @property
     def model(self) -> type[WorkloadT]:
-        """What a scenario may say of it; its field `app` takes the name of the kind's folder alone."""
+        """Fields of the workload in a scenario; its field `app` takes only the name of the kind's folder."""
 
     @property
     def transports(self) -> tuple[Transport, ...]:
-        """What it can run over."""
+        """Transports that it supports."""
 
     def runs_on(self, image: ImageKind) -> bool:
-        """Whether both ends can be machines that boot `image`."""
+        """True if both ends can be machines that boot `image`."""
 
     def check(self, workload: WorkloadT, ends: Ends, path: Path) -> Iterator[Finding]:
-        """What its transports and the images at its ends cannot do."""
+        """Findings where its transports, or the images at its ends, do not support the workload."""
 
     def resolve(self, workload: WorkloadT, ends: Ends, path: Path) -> tuple[WorkloadT, list[Finding]]:
-        """The workload with its sizes explicit, and what is wrong with them; asked when `check` found nothing."""
+        """The workload with explicit sizes, and findings about them; called if `check` found nothing."""
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
-        """What workloads of a scenario cannot do beside one another; all are given, of whatever kind."""
+        """Findings where workloads of a scenario exclude each other; all are given, of every kind."""

@@ -2,7 +2,7 @@
 """Captures and guest samples to tables; tshark dissects, and headers are read from their bytes as well."""
 
 from sundial.observe.division import divide
-from sundial.observe.frames import frame_columns, lean, read_frames, read_opened
+from sundial.observe.frames import compact, frame_columns, read_frames, read_opened
 from sundial.observe.octets import Octets, octets_of
 from sundial.observe.pcap import Capture, Interface, open_capture
 from sundial.observe.rundir import (
@@ -27,12 +27,12 @@ __all__ = [
     "Octets",
     "RunDirectory",
     "Samples",
+    "compact",
     "divide",
     "frame_columns",
     "is_capture",
     "is_plain",
     "kept_files",
-    "lean",
     "octets_of",
     "open_capture",
     "open_run",

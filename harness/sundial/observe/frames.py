@@ -328,11 +328,11 @@ def _together(pieces: list[pl.DataFrame]) -> pl.DataFrame:
             pl.col(name) if name in columns else pl.lit(None, dtype).alias(name)
             for name, dtype in frame_columns().items()
         )
-        .pipe(lean)
+        .pipe(compact)
     )
 
 
-def lean(table: pl.DataFrame) -> pl.DataFrame:
+def compact(table: pl.DataFrame) -> pl.DataFrame:
     """The same table, whose columns of one value, or of nulls, take no memory: polars keeps a literal as one value."""
     if table.is_empty():
         return table

@@ -82,7 +82,7 @@ class Octets:
         return value
 
     def flat(self, offset: int | Numbers, end: int | Numbers) -> tuple[NDArray[np.uint8], Numbers]:
-        """The bytes from `offset` to `end` of all frames behind one another, and how many are each one's."""
+        """The bytes from `offset` to `end` of all frames, concatenated, and the number of each frame."""
         low, high = (np.clip(np.broadcast_to(each, self.length.shape), 0, self.length) for each in (offset, end))
         sizes = np.maximum(high - low, 0)
         behind = np.cumsum(sizes) - sizes

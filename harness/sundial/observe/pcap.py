@@ -71,7 +71,7 @@ class Capture:
         return sum(len(interface.blocks) for interface in self.interfaces)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.data.close()
 
     def forget(self) -> None:
@@ -101,7 +101,7 @@ class Capture:
         return found
 
     def ticks(self, interface: Interface) -> NDArray[np.int64] | None:
-        """When its frames were seen, in units of the interface's clock; None if a block does not tell."""
+        """Time stamps of its frames, in units of the interface's clock; None if a block has none."""
         data = np.memmap(self.path, np.uint8, "r")
         heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64)).matrix(0, 20)
         words: NDArray[np.int64] = np.ascontiguousarray(heads).view(f"{self.order}u4").astype(np.int64)
@@ -177,7 +177,7 @@ def open_capture(path: Path) -> Capture:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
-        raise BadInput("no such capture", file=str(path), allowed=ALLOWED) from None
+        raise BadInput("does not exist", file=str(path), allowed=ALLOWED) from None
     except (OSError, ValueError) as error:
         reason = "the file is empty" if isinstance(error, ValueError) else str(error.strerror)
         raise BadInput(reason, file=str(path), allowed=ALLOWED) from None
@@ -225,7 +225,7 @@ def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
         described = found.kind == INTERFACE
         for offset, total in zip(found.offset[described].tolist(), found.total[described].tolist(), strict=True):
             block = data[offset : offset + total]
-            interfaces.append(Interface(_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block))
+            interfaces.append(Interface(interface_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block))
         frames = np.empty(int(found.frames.sum()), BLOCK)
         for name in frames.dtype.names or ():
             frames[name] = getattr(found, name)[found.frames]
@@ -237,7 +237,7 @@ def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
     return Capture(path, False, order, interfaces, data)
 
 
-def _name(block: bytes, order: str) -> str:
+def interface_name(block: bytes, order: str) -> str:
     """The if_name option of an interface block, empty if it has none."""
     return _option(block, order, _IF_NAME).decode(errors="replace")
 

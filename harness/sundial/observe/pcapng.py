@@ -102,7 +102,7 @@ def read_blocks(path: Path, data: mmap.mmap) -> Iterator[Blocks]:
 
 
 def bad_file(path: Path, offset: int, what: str) -> BadInput:
-    """A file that is not a whole capture."""
+    """The error for an incomplete capture."""
     return BadInput(f"{what} at byte {offset}", file=str(path), allowed=ALLOWED)
 
 
@@ -148,7 +148,7 @@ def _byte_order(path: Path, data: mmap.mmap, offset: int) -> str:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the kernel says that it gave to a capture: isb_ifrecv and isb_ifdrop of an interface statistics block."""
+    """Counts of the kernel for a capture: isb_ifrecv and isb_ifdrop of an interface statistics block."""
 
     received: int
     dropped: int

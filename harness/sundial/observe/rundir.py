@@ -17,11 +17,11 @@ from sundial.errors import BadInput
 ALLOWED = "what 'sundial run' wrote"
 
 PRODUCTS = ("verify.json", "observed.parquet", "steps.parquet", "summary.csv", "report.html", "figures")
-"""What is made of a run directory afterwards, and written into it."""
+"""Files that are written into a run directory after the run."""
 
 
 def kept_files(path: Path) -> list[str]:
-    """Names of everything in a run directory but folders, run.json and PRODUCTS; links are not followed."""
+    """Names of all files in a run directory except run.json and PRODUCTS; links are not followed."""
     found = []
     for folder, folders, names in os.walk(path):
         links = [name for name in folders if Path(folder, name).is_symlink()]
@@ -30,12 +30,12 @@ def kept_files(path: Path) -> list[str]:
 
 
 def is_capture(name: str) -> bool:
-    """Whether a file of a run directory is a capture of frames, by its name."""
+    """True if a file of a run directory is a capture of frames, by its name."""
     return name.startswith("wire/") and name.endswith(".pcapng") and "/" not in name.removeprefix("wire/")
 
 
 def is_plain(path: Path) -> bool:
-    """Whether there is a file, and neither a link nor a pipe nor a device."""
+    """True if it is a regular file: not a link, pipe or device."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
@@ -67,7 +67,7 @@ class Node:
     interfaces: tuple[NodeInterface, ...]
 
     def towards(self, address: str | None) -> NodeInterface | None:
-        """The interface whose network holds `address`; else the first with an address."""
+        """The interface whose network has `address`, or else the first with an address."""
         addressed = [interface for interface in self.interfaces if interface.address]
         if address is None:
             return addressed[0] if addressed else None
@@ -80,7 +80,7 @@ class Node:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """What verification needs to know of a run. `captures` maps file names below the directory to their sha256."""
+    """The facts about a run that verification needs. `captures` maps file names below the directory to sha256."""
 
     path: Path
     document: dict[str, Any]
@@ -90,33 +90,33 @@ class RunDirectory:
     nodes: dict[str, Node]
     captures: dict[str, str]
     files: dict[str, str]
-    """The same of all other files; empty for runs of before they were recorded."""
+    """The same for all other files; empty for runs that did not record it."""
     jobs: dict[str, dict[str, Any]]
     counters: dict[str, Any] | None
-    """What the fabric counted; None where it wrote nothing."""
+    """Counters of the fabric, or None."""
 
     @property
     def by_hand(self) -> bool:
-        """Whether the topology was only brought up: there is no scenario to hold it against."""
+        """True for an interactive session, which has no scenario to check it against."""
         return self.document.get("scenario") is None
 
     @property
     def node_ids(self) -> dict[str, int]:
-        """The number of each machine: its place in the topology, counted from 1."""
+        """Number of each machine: its position in the topology, counted from 1."""
         return {
             name: int(self.jobs.get(name, {}).get("node") or place) for place, name in enumerate(self.nodes, start=1)
         }
 
     @property
     def names(self) -> dict[str, str]:
-        """Machines by what samples call their servers: an address, or over MBCF a node's number."""
+        """Machines by the server's name in samples: an address, or over MBCF a node's number."""
         addresses = {
             item.address: node.name for node in self.nodes.values() for item in node.interfaces if item.address
         }
         return addresses | {str(number): name for name, number in self.node_ids.items()}
 
     def owner(self, address: str) -> tuple[Node, NodeInterface] | None:
-        """The node that has `address`, and where."""
+        """The node and interface that have `address`."""
         for node in self.nodes.values():
             for interface in node.interfaces:
                 if interface.address == address:
@@ -125,7 +125,7 @@ class RunDirectory:
 
 
 def open_run(path: Path) -> RunDirectory:
-    """Read run.json and the jobs. Raises BadInput where the directory is not that of a run."""
+    """Read run.json and the jobs. Raises BadInput if the directory is not a run directory."""
     document = _read(path / "run.json")
     try:
         nodes = {
@@ -161,7 +161,7 @@ def open_run(path: Path) -> RunDirectory:
             _read(counters) if (counters := path / "wire" / "counters.json").is_file() else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"has no {error}" if isinstance(error, KeyError) else f"is not as it should be: {error}"
+        what = f"has no {error}" if isinstance(error, KeyError) else f"is malformed: {error}"
         raise BadInput(what, file=str(path / "run.json"), allowed=ALLOWED) from None
 
 
@@ -175,7 +175,7 @@ def _captures(path: Path, named: dict[str, str]) -> dict[str, str]:
     captures = named or {name: "" for name in kept_files(path) if is_capture(name)}
     for name in captures:
         if (path / name).is_symlink() or ((path / name).exists() and not is_plain(path / name)):
-            raise BadInput("is not a plain file", file=str(path / name), allowed=ALLOWED)
+            raise BadInput("is not a regular file", file=str(path / name), allowed=ALLOWED)
     return captures
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest wrote about its calls (`samples.jsonl`) as a table on the run's time axis."""
+"""A guest's record of its calls (`samples.jsonl`) as a table on the run's time axis."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ Over MBCF `server_address` is the server's node, and the ports are the tasks."""
 ROW = ("call", "start", "end", "ok", "retransmits", "xid", "error")
 ALLOWED = "lines as in harness/schemas/README.md, Samples"
 COUNTERS = "counters"
-"""The type of a line with what a server counted."""
+"""Type of a line with a server's counters."""
 ROWS_AT_A_TIME = 100_000
 _BUFFER_BYTES = 1 << 16
 _NATURAL = rb"(?:0|[1-9]\d{0,17})"
 _PLAIN = re.compile(rb"(?:\[(?:N,){3}[01],(?:0|[1-9]\d{0,8}),(?:N|null),null\]\n)+".replace(b"N", _NATURAL))
-"""Rows as almost all are: `ROW` in that order, of a call without an error. They are read many at once."""
+"""Form of almost all rows: `ROW` in that order, of a call without error. They are read in bulk."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class Samples:
 def read_samples(path: Path, *, scenario: str, client: Node, names: dict[str, str]) -> Samples:
     """Read one node's samples. `names` maps addresses to machine names.
 
-    Raises GuestFault, with the machine and the line, for what is not a sample, BadInput where there is no file; a cut
-    last line is tolerated.
+    Raises GuestFault, with machine and line, for what is not a sample, and BadInput if there is no file. A cut last
+    line is accepted.
     """
     reader = _Reader(_Source(path, client.name), scenario, client, names)
     truncated = False
@@ -98,7 +98,7 @@ def read_samples(path: Path, *, scenario: str, client: Node, names: dict[str, st
                 if not truncated:
                     reader.take(number, line[:-1])
     except FileNotFoundError:
-        raise BadInput("no such file", file=str(path), allowed=ALLOWED) from None
+        raise BadInput("does not exist", file=str(path), allowed=ALLOWED) from None
     except OSError as error:
         raise BadInput(str(error.strerror), file=str(path), allowed=ALLOWED) from None
     return reader.samples(truncated)
@@ -127,7 +127,7 @@ class _Source:
         try:
             return _shown(self.json(number, line))
         except RecursionError:
-            raise self.fault("lists and objects in one another without end", number) from None
+            raise self.fault("lists and objects are nested too deeply", number) from None
 
 
 class _Reader:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call's time divided into steps: its critical path, found backwards from its end; pure.
 
-On a machine the path goes back stamp by stamp, and what lies between two stamps is a step. Where the CPU was asleep and
+On a machine the path goes back stamp by stamp, and what is between two stamps is a step. Where the CPU was asleep and
 a frame woke it, the path goes on at the frame's sender, at the instant at which that handed the frame in: before it are
 the steps `send` (in the sender's adapter, where the wire was taken), `wire` and `receive` (until the first stamp). If a
 timer woke it, the first frame that came before the CPU slept again, or the path left the machine, is taken; where there

@@ -24,7 +24,7 @@ from sundial.units import icount_shift
 
 @dataclass(frozen=True)
 class Plan:
-    """What to build. Machines are in the order of the topology, which is the fabric's order too."""
+    """The plan of a run. Machines are in the order of the topology, which is also the fabric's."""
 
     network: Network
     clock: Clock
@@ -32,18 +32,16 @@ class Plan:
     fabric: dict[str, Any]
     """fabric.json."""
     jobs: dict[str, Job]
-    """By machine; `jobs.encode_job` makes the file."""
+    """Jobs by machine; `jobs.encode_job` makes the file."""
     done_machines: tuple[str, ...]
-    """Whose end ends the run; empty for a topology that is only brought up."""
-    deadline_ns: int | None
-    """On the run's time axis; None: none."""
+    """Machines whose end ends the run; empty for a topology that stays up."""
     traced: Mapping[str, tuple[Function, ...]] = field(default_factory=dict)
-    """Functions that are stamped, by machine; machines without any are not traced."""
+    """Functions to trace, by machine; machines without any are not traced."""
 
 
 @dataclass(frozen=True)
 class Boot:
-    """What the host adds for one machine: its emulator and what it boots."""
+    """The host's part of one machine: its emulator and its boot files."""
 
     emulator: Path
     kernel: Path
@@ -55,7 +53,7 @@ class Boot:
 
 @dataclass(frozen=True)
 class TraceFiles:
-    """What the plugin of a traced machine writes, and where it reads what to stamp."""
+    """Files of a traced machine's plugin: the trace that it writes, and the points that it reads."""
 
     trace: Path
     points: Path
@@ -63,7 +61,7 @@ class TraceFiles:
 
 @dataclass(frozen=True)
 class MachineFiles:
-    """Where one machine's files lie; the sockets are for interactive machines."""
+    """Paths of one machine's files; the sockets are for interactive machines."""
 
     console: Path
     samples: Path
@@ -71,11 +69,11 @@ class MachineFiles:
     console_socket: Path | None = None
     exec_socket: Path | None = None
     loopback: Path | None = None
-    """For machines whose loopback is captured."""
+    """Only for machines with a captured loopback."""
 
 
 def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
-    """The plan of one run. Raises BadInput where its jobs cannot be built."""
+    """The plan of one run. Raises BadInput if its jobs cannot be built."""
     jobs = build_jobs(experiment)
     for job in jobs.values():
         encode_job(job)
@@ -85,6 +83,7 @@ def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
         clock=experiment.clock,
         seed=experiment.seed,
         linger_ns=experiment.scenario.linger,
+        deadline_ns=experiment.scenario.deadline,
         done_machines=done,
         paths=paths,
     )
@@ -95,16 +94,15 @@ def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
         fabric,
         jobs,
         done,
-        experiment.scenario.deadline,
         traced_functions(experiment),
     )
 
 
 def plan_topology(network: Network, paths: RunPaths, *, clock: Clock, seed: int) -> Plan:
-    """The plan of a topology that is brought up and left up: no machine ends it."""
+    """The plan of a topology that stays up: no machine ends it."""
     jobs = build_idle_jobs(network, clock=clock, seed=seed)
     fabric = fabric_config(network, clock=clock, seed=seed, linger_ns=0, done_machines=(), paths=paths)
-    return Plan(network, clock, paths, fabric, jobs, (), None)
+    return Plan(network, clock, paths, fabric, jobs, ())
 
 
 def domain_spec(
@@ -121,7 +119,7 @@ def domain_spec(
     policy: Path | None = None,
     run_as: tuple[int, int] | None = None,
 ) -> DomainSpec:
-    """The domain of `node`, called `name` by libvirt."""
+    """The domain of `node`; libvirt's name of it is `name`."""
     return DomainSpec(
         name=name,
         memory=node.memory,
@@ -202,5 +200,5 @@ def boot_plugin(node: Node, library: Path, *, supervisor: int, report: Path) -> 
 
 
 def watch_plugin(library: Path, *, supervisor: int) -> Plugin:
-    """The plugin under the real clock: it only ends the machine when its supervisor is gone."""
+    """The plugin under the real clock: it only ends the machine after its supervisor."""
     return Plugin(library, (("mode", "watch"), ("supervisor", supervisor)))

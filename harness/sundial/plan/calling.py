@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the steps and services of several kinds share: bands of sizes, and options of both ends."""
+"""Shared parts of several kinds' steps and services: bands of sizes, and options of both ends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Band = tuple[int, list[int]]
 
 
 def written(options: Options) -> Options:
-    """Those options that have a value."""
+    """The options that have a value."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def bands(workload: Sized, series: int, seed: int, *, sizeless: bool = False, most: int | None = None) -> list[Band]:
-    """Sizes that are called equally often, in the order of the workload, at most `most` together.
+    """Bands of sizes with equal numbers of calls, in the order of the workload, at most `most` in a band.
 
-    `sizeless`: for a procedure that has no argument, and so the one size 0.
+    `sizeless`: for a procedure without argument, whose only size is 0.
     """
     sizes = [0] if sizeless else [size for size in workload.sizes if isinstance(size, int)]
     found: list[Band] = []
@@ -35,7 +35,7 @@ def bands(workload: Sized, series: int, seed: int, *, sizeless: bool = False, mo
 def call_options(
     workload: Calling, band: Band, *, server: str | int, transport: str, procedure: str | None, series: int
 ) -> Options:
-    """Options of a step that calls by size, whatever it calls over."""
+    """Options of a step that calls by size, over any transport."""
     calls, sizes = band
     return {
         "server": server,
@@ -53,13 +53,13 @@ def call_options(
 
 
 def socket_options(workload: Calling, transport: str) -> Options:
-    """Options of a step that belong to one of the transports over sockets."""
+    """Options of a step for one of the transports over sockets."""
     if transport == "udp":
         return {"retry_timeout_ms": workload.retry_timeout}
     return {"tcp_nodelay": workload.tcp_nodelay} if transport == "tcp" else {}
 
 
 def served(workload: Calling, *names: str) -> Options:
-    """These options of a server: its own where they are written, before those of the workload."""
+    """Options of a server: its own if given, or else those of the workload."""
     own = {name: getattr(workload.serving, name, None) for name in names}
     return written({name: getattr(workload, name) if own[name] is None else own[name] for name in names})

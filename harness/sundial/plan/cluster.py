@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines as nodes of memory-based communication: ids, and who reaches whom."""
+"""Machines as nodes of memory-based communication: ids, and which node reaches which."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sundial.seams.job import Node as NodeForm
 
 
 def node_id(node: Node) -> int:
-    """How MBCF names a machine: its place in the topology, counted from 1."""
+    """The node id of a machine in MBCF: its position in the topology, counted from 1."""
     return node.index + 1
 
 
@@ -30,12 +30,12 @@ def endpoint(network: Network, node: Node, seed: int, *process: str | int) -> di
 
 
 def machine_node(network: Network, node: Node, seed: int) -> dict[str, Any]:
-    """What makes the machine itself a node."""
+    """Fields of a job that make the machine itself a node."""
     return {"node": node_id(node), "epoch": epoch(seed, node.name), "nodes": other_nodes(network, node)}
 
 
 def other_nodes(network: Network, node: Node) -> tuple[NodeForm, ...]:
-    """Every other machine whose eth0 is reached by frames from this one's."""
+    """Every other machine whose eth0 is reachable by frames from this one's."""
     reached = {nic.machine: nic for nic in network.neighbours(node.nics[0]) if nic.index == 0}
     return tuple(
         NodeForm(node=node_id(other), machine=other.name, mac=reached[other.name].mac)

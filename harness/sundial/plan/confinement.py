@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one machine's QEMU is allowed, as `harness/confine` reads it. Pure: paths in, text out."""
+"""The permissions of one machine's QEMU, for `harness/confine`. Pure: paths in, text out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROGRAMS = tuple(map(Path, ("/usr", "/lib", "/lib64", "/bin")))
-"""Where QEMU, its libraries and its firmware are."""
+"""Folders of QEMU, its libraries and its firmware."""
 SYSTEM = tuple(
     map(
         Path,
@@ -29,12 +29,12 @@ SYSTEM = tuple(
 NOWHERE = Path("/dev/null")
 KVM = Path("/dev/kvm")
 FILE_BYTES_MOST = 4 << 30
-"""Of a console or of samples: what stops a guest before the disk is full, far above what a run writes."""
+"""Most bytes of a console or of samples, far above what a run writes: stops a guest before the disk is full."""
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """The program that stands for the emulator, and the file that it reads."""
+    """The program in place of the emulator, and the file that it reads."""
 
     program: Path
     policy: Path
@@ -42,18 +42,18 @@ class Confinement:
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a machine needs beside what every QEMU reads."""
+    """Permissions of a machine beyond those of every QEMU."""
 
     emulator: Path
     read: Sequence[Path]
     write: Sequence[Path]
     kvm: bool = False
     user: int | None = None
-    """User and group to be; None: stay who one is."""
+    """User and group to change to; None: unchanged."""
 
 
 def policy_text(allowed: Allowed) -> str:
-    """The file. Raises ValueError for a path that cannot be written in it."""
+    """The text of the file. Raises ValueError for a path that it cannot have."""
     lines = [f"emulator {allowed.emulator}"]
     lines += [f"program {path}" for path in (*PROGRAMS, allowed.emulator)]
     lines += [f"read {path}" for path in (*SYSTEM, *allowed.read)]

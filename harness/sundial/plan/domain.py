@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One machine as libvirt's domain XML.
 
-A machine that is restored must be built exactly as the one whose state was saved. So everything that the guest can see
-comes from the fields that `machine_flags` names, and a run differs from the making of its snapshot in paths, plugin
-arguments and `incoming` alone; the MAC address in the device is always the same, since identity comes with the job.
-What libvirt has no element for goes through `<qemu:commandline>`.
+A restored machine must be built exactly as the one whose state was saved. So everything visible to the guest comes from
+the fields that `machine_flags` names, and a run differs from its snapshot only in paths, plugin arguments and
+`incoming`. The MAC address in the device is always the same, because identity comes with the job. Options without an
+element in libvirt are in `<qemu:commandline>`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ EXEC_PORT = "sundial.exec"
 LOOPBACK_PORT = "sundial.loopback"
 JOB_FILE = "opt/sundial/job"
 QEMU_SEED = 1
-"""Of QEMU's own random source, the same for all: a guest's entropy comes from its job."""
+"""Seed of QEMU's random source, the same for all machines: a guest's entropy comes from its job."""
 
 GUEST_UUID = "53554e44-4941-4c00-0000-000000000001"
-"""The machine's UUID as every guest sees it: a boot must not depend on which run it is for."""
+"""The machine's UUID for every guest: a boot must not depend on its run."""
 
 _MEMORY = "sundial.memory"
 _DEVICE_MAC = "02:53:44:ff:00:{:02x}"
@@ -62,61 +62,61 @@ class Plugin:
 
 @dataclass(frozen=True)
 class MemoryFile:
-    """A file that holds a machine's main memory, of just that size."""
+    """A file with a machine's main memory, of the same size."""
 
     path: Path
     shared: bool
-    """What the guest writes goes into the file; else the machine keeps it to itself (copy-on-write)."""
+    """True if the guest's writes go to the file; otherwise they are private to the machine (copy-on-write)."""
 
 
 @dataclass(frozen=True)
 class DomainSpec:
-    """Everything that a domain is made from. Sizes in bytes; paths absolute."""
+    """All data of a domain. Sizes in bytes; paths absolute."""
 
     name: str
-    """libvirt's name of it: one of its own for each run and machine."""
+    """libvirt's name, unique for each run and machine."""
     memory: int
     translations_mib: int
     """QEMU's cache of translated code, without KVM."""
     shift: int
-    """log2 of the ns an instruction takes; used under virtual time."""
+    """log2 of the ns of an instruction; used under virtual time."""
     clock: Clock
     emulator: Path
     kernel: Path
     initrd: Path
     cmdline: str
     console: Path
-    """Where the console is logged."""
+    """Log of the console."""
     samples: Path
-    """Where the guest's records go."""
+    """File of the guest's records."""
     job: Path
-    """The file behind fw_cfg."""
+    """File that fw_cfg serves."""
     nics: tuple[FrameSockets | FrameStream, ...]
     mapped: bool = False
-    """It has an adapter whose memory the guest maps."""
+    """True if it has an adapter whose memory the guest maps."""
     memory_file: MemoryFile | None = None
-    """None: memory of its own."""
+    """File with its memory; None: anonymous memory."""
     plugin: Plugin | None = None
     console_socket: Path | None = None
-    """A unix socket to type into the console, for interactive machines."""
+    """Unix socket for input to the console, for interactive machines."""
     exec_socket: Path | None = None
-    """A unix socket to the guest's command port, for interactive machines."""
+    """Unix socket to the guest's command port, for interactive machines."""
     loopback: Path | None = None
-    """Where the guest writes what passes its loopback; None: it does not capture that."""
+    """File of the guest's record of its loopback; None: it is not captured."""
     incoming: bool = False
     """Wait for a saved state instead of booting."""
     kvm: bool = False
     """Hardware acceleration; real clock only."""
     policy: Path | None = None
-    """What harness/confine, which is the emulator then, allows QEMU."""
+    """Policy for harness/confine, which then takes the place of the emulator."""
     run_as: tuple[int, int] | None = None
     """User and group of QEMU under a system libvirtd; None: libvirt's choice."""
     dials: bool = False
-    """`console` and `samples` are not files but unix sockets that QEMU dials: the machine is on another computer."""
+    """True if `console` and `samples` are unix sockets that QEMU dials: the machine is on another host."""
 
 
 def domain_xml(spec: DomainSpec) -> str:
-    """The domain, to be given to libvirt as it is. Raises ValueError for KVM under virtual time."""
+    """The domain for libvirt. Raises ValueError for KVM under virtual time."""
     if spec.kvm and spec.clock == "virtual":
         raise ValueError("virtual time needs TCG: KVM cannot be gated")
     ET.register_namespace("qemu", QEMU_NAMESPACE)
@@ -149,7 +149,7 @@ def domain_xml(spec: DomainSpec) -> str:
 
 
 def machine_flags(spec: DomainSpec) -> tuple[str, ...]:
-    """QEMU arguments that shape the machine and belong into the key of its snapshot: no path of a run is among them."""
+    """QEMU arguments that define the machine and are part of its snapshot's key; they have no path of a run."""
     return tuple(_machine_arguments(spec))
 
 
@@ -171,7 +171,7 @@ def _cpu(domain: ET.Element, spec: DomainSpec) -> None:
     # QEMU emulates CMPXCHG16B with wrong flags where a translation block was cut short: clock/README.md.
     ET.SubElement(cpu, "feature", policy="disable", name="cx16")
     if spec.clock == "real":
-        # It is the host's, the timers to calibrate it with are QEMU's: on a busy host Linux made a second of it 0.1 s.
+        # It is the host's, but the timers that calibrate it are QEMU's: on a busy host Linux made 0.1 s of a second.
         ET.SubElement(cpu, "feature", policy="disable", name="tsc")
 
 
@@ -261,7 +261,7 @@ def _run_arguments(spec: DomainSpec) -> Iterator[str]:
 
 
 def _escaped(value: Path | str | int) -> str:
-    """QEMU takes a comma inside a value when it is written twice."""
+    """A value for QEMU's command line, with commas doubled."""
     return str(value).replace(",", ",,")
 
 

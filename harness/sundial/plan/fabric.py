@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fabric.json, the configuration of the fabric: integer base units, everything resolved. See harness/schemas."""
+"""fabric.json, the configuration of the fabric: integers in base units, all defaults applied. See harness/schemas."""
 
 from __future__ import annotations
 
@@ -17,9 +17,17 @@ ETHERNET_HEADER = 14
 
 
 def fabric_config(
-    network: Network, *, clock: Clock, seed: int, linger_ns: int, done_machines: Sequence[str], paths: RunPaths
+    network: Network,
+    *,
+    clock: Clock,
+    seed: int,
+    linger_ns: int,
+    deadline_ns: int | None = None,
+    done_machines: Sequence[str],
+    paths: RunPaths,
 ) -> dict[str, Any]:
-    """The fabric's configuration for one run; the run ends `linger_ns` after the last of `done_machines` is done."""
+    """The fabric's configuration for one run; the run ends `linger_ns` after the last of `done_machines` is done, or
+    after the deadline."""
     config: dict[str, Any] = {
         "version": VERSION,
         "clock": clock,
@@ -27,6 +35,7 @@ def fabric_config(
         "capture_dir": str(paths.capture),
         "control": str(paths.control),
         "linger_ns": linger_ns,
+        **({} if deadline_ns is None else {"deadline_ns": deadline_ns}),
         "done_machines": list(done_machines),
         "machines": [_machine(node) for node in network.nodes],
         **({"devices": [_device(device) for device in network.devices]} if network.devices else {}),

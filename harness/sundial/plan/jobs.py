@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each guest has to do: interfaces, services, steps. The format is in harness/schemas/README.md ("job.json").
+"""The job of each guest: interfaces, services, steps. The format is in harness/schemas/README.md ("job.json").
 
 Services and steps come from the kinds of the workloads (`workload.WorkloadPlan`).
 """
@@ -26,7 +26,7 @@ from sundial.seams.job import JOB_BYTES, Bridge, Interface, Job, Neighbour, Rout
 REFERENCE_MIPS = 125
 
 PLANS: Mapping[str, WorkloadPlan[Any]] = kinds.load("workloads", "plan", WorkloadPlan)
-"""By the word in `app`."""
+"""Kinds by the word in `app`."""
 
 WAITING = Job(version=1, wait=True)
 """The job of a guest that is only booted for a snapshot."""
@@ -35,13 +35,13 @@ WAITING = Job(version=1, wait=True)
 def encode_job(job: Job, *, zero_ns: int | None = None) -> bytes:
     """The bytes that fw_cfg serves, padded; `zero_ns` is the guest clock's reading at the start of the run.
 
-    Raises BadInput where a job is too long: its scenario has too many steps or sizes.
+    Raises BadInput if a job is too long, because its scenario has too many steps or sizes.
     """
     complete = job if zero_ns is None else job.model_copy(update={"zero_ns": zero_ns})
     text = complete.text()
     if len(text) > JOB_BYTES:
         what = f"the job of machine {job.machine!r} has {len(text)} bytes"
-        raise BadInput(what, allowed=f"{JOB_BYTES}: fewer sizes, series or steps")
+        raise BadInput(what, allowed=f"up to {JOB_BYTES}, with fewer sizes, series or steps")
     return text + b"\n" * (JOB_BYTES - len(text))
 
 
@@ -71,7 +71,7 @@ def build_jobs(experiment: Experiment) -> dict[str, Job]:
 
 
 def build_idle_jobs(network: Network, *, clock: Clock, seed: int) -> dict[str, Job]:
-    """A job for every machine of a topology that is only brought up: all services on every host, nothing to call."""
+    """A job for every machine of a topology that stays up: all services on every host, and no calls."""
     return {
         node.name: _job(
             network,
@@ -87,8 +87,8 @@ def build_idle_jobs(network: Network, *, clock: Clock, seed: int) -> dict[str, J
 
 
 def default_start(network: Network) -> int:
-    """When steps begin, in ns: what the slowest image, or the slowest part of a machine in a segment, needs to come up;
-    longer in proportion where a machine is slower than REFERENCE_MIPS.
+    """Start of the steps in ns: the boot time of the slowest image, or of the slowest part of a machine in a segment;
+    proportionally longer if a machine is slower than REFERENCE_MIPS.
     """
     slowest = min(node.mips for node in network.nodes)
     ready_ns = max(max(IMAGES[node.image].start_ns, segment.start_ns(node)) for node in network.nodes)
@@ -123,7 +123,7 @@ def _job(
 
 
 def _routing(node: Node) -> dict[str, Any]:
-    """Left out of jobs that have none."""
+    """The fields, without those that have no value."""
     routes = tuple(Route(to=str(route.to), via=str(route.via)) for route in node.routes)
     return {**({"routes": routes} if routes else {}), **({"forward": True} if node.forwards else {})}
 
@@ -134,7 +134,7 @@ def _bridge(node: Node) -> Bridge | None:
 
 
 def _cluster(network: Network, node: Node, seed: int) -> dict[str, Any]:
-    """What makes the machine a node of MBCF; where each process is one, its own options say so."""
+    """Fields that make the machine a node of MBCF; if processes are nodes, their options have them."""
     return {} if IMAGES[node.image].node_is_process else machine_node(network, node, seed)
 
 
@@ -154,7 +154,7 @@ def _interface(network: Network, nic: Nic) -> Interface:
 
 
 def _services(experiment: Experiment, node: Node) -> list[Service]:
-    """What `node` serves: one service for an app and instance, whatever the number of workloads."""
+    """Services of `node`: one for an app and instance, for any number of workloads."""
     host = Host(experiment.network, node)
     merged: dict[tuple[str, str], ServicePlan] = {}
     for workload in experiment.workloads:
@@ -167,14 +167,14 @@ def _services(experiment: Experiment, node: Node) -> list[Service]:
 
 
 def _idle_services(network: Network, node: Node, seed: int) -> list[Service]:
-    """Everything that the machine's image can serve."""
+    """All services that the machine's image supports."""
     host = Host(network, node)
     fitting = (PLANS[name] for name, kind in KINDS.items() if kind.runs_on(host.image))
     return _tasks(host, [service for plan in fitting for service in plan.idle_services(host)], seed)
 
 
 def _tasks(host: Host, planned: Sequence[ServicePlan], seed: int) -> list[Service]:
-    """Services as a job has them, the binder first where one of them needs it."""
+    """Services for a job, the binder first if one of them needs it."""
     services = []
     for service in planned:
         options = dict(service.options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the parts of one run meet: names are given here once, so that fabric, domains and run agree."""
+"""Paths that fabric, domains and run share."""
 
 from __future__ import annotations
 

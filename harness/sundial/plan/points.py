@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the functions of a trace are, from tables of functions; pure."""
+"""Addresses of a trace's functions, from tables of functions; pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CUTOFF = 0.6
 
 
 class Place(NamedTuple):
-    """Where a function is. `crc`: CRC-32 of its code; None where code changes as it is loaded, as a kernel's does."""
+    """Address of a function. `crc`: CRC-32 of its code; None if loading changes the code, as a kernel's."""
 
     address: int
     size: int
@@ -29,24 +29,24 @@ class Table:
     """The functions of a program or a kernel."""
 
     name: str
-    """What it is called in messages."""
+    """Name in messages."""
     functions: Mapping[str, tuple[Place, ...]]
-    """By name; static functions may share one."""
+    """Functions by name; static functions may share a name."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What one machine runs."""
+    """Symbol tables of one machine's programs and kernel."""
 
     applications: Mapping[str, str]
-    """The program that each application is in."""
+    """Program of each application."""
     programs: Mapping[str, Table]
     kernel: Table
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The points of one machine, with the place of each."""
+    """The points of one machine, with the address of each."""
 
     points: Points
     places: tuple[Place, ...]
@@ -60,8 +60,8 @@ class Chosen:
 
 
 def points_of(machine: str, functions: Sequence[Function], tables: Tables) -> Chosen:
-    """The points of a machine, each once: programs may have different functions at one address, which their code tells
-    apart. Raises BadInput for a name that is not there, with the nearest."""
+    """The points of a machine, each once. Programs may have different functions at one address, if their code differs.
+    Raises BadInput for an unknown name, with similar ones."""
     found: dict[Place, Point] = {}
     for function in functions:
         placed = _point(machine, function, tables)
@@ -77,12 +77,12 @@ def points_of(machine: str, functions: Sequence[Function], tables: Tables) -> Ch
 
 
 def _check_apart(machine: str, found: Mapping[Place, Point]) -> None:
-    """Raises BadInput for functions at the same addresses whose code does not tell them apart."""
+    """Raises BadInput for functions with equal addresses and equal code."""
     reach = fixed = 0
     for place, point in sorted(found.items(), key=lambda item: item[0].address):
         if place.address < (reach if place.crc is None else fixed):
-            what = f"{point.name} of machine {machine!r} is at addresses of another function"
-            raise BadInput(what, field="trace", allowed="functions that are apart")
+            what = f"{point.name} of machine {machine!r} has the addresses of another function"
+            raise BadInput(what, field="trace", allowed="functions with separate addresses")
         reach = max(reach, place.address + place.size)
         if place.crc is None:
             fixed = place.address + place.size
@@ -91,8 +91,8 @@ def _check_apart(machine: str, found: Mapping[Place, Point]) -> None:
 def _point(machine: str, function: Function, tables: Tables) -> tuple[Place, Point] | None:
     program = None if function.application is None else tables.applications.get(function.application)
     if function.application is not None and program is None:
-        what = f"the image of machine {machine!r} does not say where functions of {function.application} are"
-        raise BadInput(what, field="trace", allowed="machines whose image has a table of its programs' functions")
+        what = f"the image of machine {machine!r} has no symbol table of {function.application}"
+        raise BadInput(what, field="trace", allowed="machines whose image has one")
     table = tables.kernel if program is None else tables.programs[program]
     name = _first(function, table)
     if name is None and function.anywhere:
@@ -104,7 +104,7 @@ def _point(machine: str, function: Function, tables: Tables) -> tuple[Place, Poi
     places = table.functions[name]
     if len(places) > 1:
         what = f"{name} is the name of {len(places)} functions of {table.name} on machine {machine!r}"
-        raise BadInput(what, field="trace", allowed="functions that have a name of their own")
+        raise BadInput(what, field="trace", allowed="functions with a unique name")
     (place,) = places
     return place, Point(
         name=name,
@@ -130,4 +130,4 @@ def _refuse(machine: str, function: Function, tables: Tables) -> NoReturn:
     near = [each for table in looked for each in get_close_matches(name, table.functions, NEAREST, CUTOFF)]
     where = " and ".join(table.name for table in looked)
     what = f"{where} of machine {machine!r} has no function {name}"
-    raise BadInput(what, field="trace", allowed=", ".join(dict.fromkeys(near[:NEAREST])) or "functions that it has")
+    raise BadInput(what, field="trace", allowed=", ".join(dict.fromkeys(near[:NEAREST])) or "functions in its table")

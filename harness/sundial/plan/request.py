@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line asks of the stages that run things, and what they answer: plain data and one Protocol."""
+"""Requests of the command line to the stages that run things, and their results: plain data and one Protocol."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from sundial.model.topology import Clock, Topology
 
 EMBEDDED = "embedded"
-"""The `connect` value that means libvirt's embedded driver; anything else is a URI."""
+"""The `connect` value of libvirt's embedded driver; any other value is a URI."""
 
 
 class Progress(Protocol):
-    """Where long work reports how far it is; calls may come from any thread."""
+    """Receiver of progress; any thread may call it."""
 
     def say(self, text: str) -> None:
         """A step begins: one line."""
@@ -34,25 +34,25 @@ class RunRequest:
 
     experiment: Experiment
     captures: Path
-    """Where run directories live."""
+    """Folder of run directories."""
     out: Path | None
-    """The run directory, if the user named it; it must not exist yet."""
+    """Run directory that the user named, if any; it must not exist yet."""
     connect: str
     cold: bool
     """Boot the guests instead of restoring them."""
     command: tuple[str, ...]
     """The arguments as typed, for run.json."""
     images: Path | None = None
-    """A folder of images that `pin` made, instead of those of the checkout."""
+    """Folder of images that `pin` made, instead of the checkout's."""
     recipe: str | None = None
-    """What the checkout's images are made by, where the command says it."""
+    """Recipe of the checkout's images, if the command names one."""
     while_running: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Entered once all machines run, left once the run has ended or failed."""
+    """Context entered when all machines run, and left when the run has ended or failed."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run directory that is complete."""
+    """A complete run directory."""
 
     path: Path
     virtual_ns: int
@@ -61,7 +61,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class UpRequest:
-    """A topology to bring up and leave up."""
+    """A topology to bring up."""
 
     topology: Topology
     network: Network
@@ -69,7 +69,7 @@ class UpRequest:
     seed: int
     connect: str
     recipe: str | None = None
-    """What images are made by, where the command says it."""
+    """Recipe of images, if the command names one."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,16 @@ class Kept:
     topology: str
     clock: Clock
     captures: Path
-    """The run directory while it is up; what has been captured is in it within 0.2 s."""
+    """The run directory while it is up; captured frames are in it within 0.2 s."""
     final: Path
-    """The name that it is meant to have after `down`."""
+    """Its name after `down`."""
     pid: int
-    """Of the process that keeps it."""
+    """Process id of the keeper."""
     machines: tuple[KeptMachine, ...]
     connect: str = EMBEDDED
     """libvirt's URI, or EMBEDDED."""
     hosts: dict[str, str] = field(default_factory=dict)
-    """Other computers that run machines, and their URIs."""
+    """Other hosts that run machines, and their URIs."""
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "captures": str(self.captures), "final": str(self.final)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plan of a run asks of a kind of segment: its fields in fabric.json, and its part in a guest."""
+"""The interface of a kind of segment to the plan: its fields in fabric.json, and its part in a guest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 
 @runtime_checkable
 class SegmentPlan(Protocol[SegmentT]):
-    """A kind that is written under `segments:` has `fabric`, one that is made of a machine the others."""
+    """A kind under `segments:` has `fabric`; a kind that is made of a machine has the other methods."""
 
     def fabric(self, segment: SegmentT, name: str, network: Network) -> dict[str, Any]:
         """The kind's own fields of one segment in fabric.json, in integer base units; it is `name` of `network`."""
@@ -27,21 +27,21 @@ class SegmentPlan(Protocol[SegmentT]):
         return ""
 
     def bridge(self, node: Node) -> dict[str, Any] | None:
-        """`bridge` in the job of a machine that is a segment of this kind; None: it is not."""
+        """`bridge` in the job of a machine that is a segment of this kind; None: the machine is not."""
         return None
 
     def start_ns(self, node: Node) -> int:
-        """Time that the machine's part in this kind takes to come up, at 125 mips."""
+        """Boot time of the machine's part in this kind, at 125 mips."""
         return 0
 
 
 def own_fields(segment: SegmentBase, name: str, network: Network) -> dict[str, Any]:
-    """Fields of segment `name` in fabric.json that only its kind has."""
+    """Fields of segment `name` in fabric.json that are specific to its kind."""
     return load("segments", "plan", SegmentPlan)[segment.kind].fabric(segment, name, network)
 
 
 def mapped_adapter(segment: SegmentBase, node: Node) -> str:
-    """What the clock plugin is given for a machine's adapter at `segment`, which is mapped."""
+    """Arguments of the clock plugin for a machine's adapter at `segment`, which is mapped."""
     return load("segments", "plan", SegmentPlan)[segment.kind].adapter(segment, node)
 
 
@@ -52,7 +52,7 @@ def bridge(node: Node) -> dict[str, Any] | None:
 
 
 def start_ns(node: Node) -> int:
-    """Time that a machine's part in segments takes to come up, at 125 mips; 0 for a host."""
+    """Boot time of a machine's part in segments, at 125 mips; 0 for a host."""
     return max(kind.start_ns(node) for kind in _kinds())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which functions of which machine a run stamps; where they are is known when its images and snapshots are.
+"""Functions that a run stamps, by machine; their addresses follow from its images and snapshots.
 
 Functions come from the kinds of the workloads that are traced: module `plan_trace` of a kind.
 """
@@ -19,24 +19,24 @@ from sundial.seams.trace import Role
 
 Stamps = Literal["entry", "exit", "both"]
 POINTS_MOST = 4096
-"""Of one machine (harness/clock/points.h)."""
+"""Most points of one machine (harness/clock/points.h)."""
 _KERNEL = "kernel:"
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function that is to be stamped."""
+    """A function to stamp."""
 
     names: tuple[str, ...]
-    """What kernels and libraries call it: the first that is there."""
+    """Its names in kernels and libraries; the first that exists is used."""
     application: str | None = None
-    """In the program of this application; None: in the kernel."""
+    """Application whose program has it; None: the kernel."""
     stamps: Stamps = "both"
     role: Role = None
     needed: bool = True
-    """Else left out where no name is there: other kernels have other functions between the same two."""
+    """False: left out if no name exists, because other kernels have other functions between the same two."""
     anywhere: bool = False
-    """In the kernel where the program has none of the names."""
+    """True: look in the kernel if the program has none of the names."""
 
 
 TracedT_contra = TypeVar("TracedT_contra", bound=Traced, contravariant=True)
@@ -44,13 +44,13 @@ TracedT_contra = TypeVar("TracedT_contra", bound=Traced, contravariant=True)
 
 @runtime_checkable
 class WorkloadTrace(Protocol[TracedT_contra]):
-    """A kind of workload whose calls divide into steps."""
+    """A kind of workload that can be traced."""
 
     def functions(self, workload: TracedT_contra, host: Host, *, serves: bool) -> Iterator[Function]:
-        """Those between which steps are, on the server or on a client; in the order of a call, for readers."""
+        """Functions that separate steps, on the server or on a client, in the order of a call."""
 
     def application(self, workload: TracedT_contra, host: Host, *, serves: bool) -> str:
-        """The application in whose program functions that a user names are looked for first."""
+        """Application whose program is searched first for functions that a user names."""
 
 
 TRACES: Mapping[str, WorkloadTrace[Any]] = kinds.load("workloads", "plan_trace", WorkloadTrace)
@@ -58,7 +58,7 @@ TRACES: Mapping[str, WorkloadTrace[Any]] = kinds.load("workloads", "plan_trace",
 
 
 def traced_functions(experiment: Experiment) -> dict[str, tuple[Function, ...]]:
-    """By machine, each once; machines without any are left out. Raises BadInput for too many."""
+    """Functions by machine, each once; machines without any are left out. Raises BadInput for too many."""
     found: dict[str, dict[Function, None]] = {}
     for workload in experiment.workloads:
         if not isinstance(workload, Traced) or workload.trace == NO_TRACE:
@@ -69,7 +69,7 @@ def traced_functions(experiment: Experiment) -> dict[str, tuple[Function, ...]]:
             found.setdefault(name, {}).update(dict.fromkeys(functions))
     for name, functions_of in found.items():
         if len(functions_of) > POINTS_MOST:
-            what = f"{len(functions_of)} functions of machine {name!r} are to be traced"
+            what = f"{len(functions_of)} functions to trace on machine {name!r} are too many"
             raise BadInput(what, field="trace", allowed=f"up to {POINTS_MOST}")
     return {name: tuple(functions_of) for name, functions_of in found.items()}
 

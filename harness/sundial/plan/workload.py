@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plan asks of a workload kind: the services of a server, and the steps of a client."""
+"""The interface of a workload kind to the plan: the services of a server, and the steps of a client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sundial.model.workload import WorkloadBase
 from sundial.plan.cluster import node_id
 
 Options = dict[str, Any]
-"""What a program of a guest is started with, in the order of the job."""
+"""Options of a guest's program, in the order of the job."""
 
 
 @dataclass(frozen=True)
@@ -27,22 +27,22 @@ class Host:
 
     @property
     def image(self) -> ImageKind:
-        """What it boots."""
+        """Its image."""
         return IMAGES[self.node.image]
 
 
 @dataclass(frozen=True)
 class Way:
-    """One client of a workload and its server, which it reaches."""
+    """One client of a workload and its server."""
 
     client: Host
     server: str
     seed: int
-    """Of the run."""
+    """Seed of the run."""
 
     @property
     def server_address(self) -> IPv4Address:
-        """Of the server's interface that the client reaches."""
+        """Address of the server's interface that the client reaches."""
         route = self.client.network.route(self.client.node.name, self.server)
         if route is None or route[1].address is None:
             raise AssertionError("resolve_workloads refuses clients that do not reach their server")
@@ -50,7 +50,7 @@ class Way:
 
     @property
     def broadcast_address(self) -> IPv4Address:
-        """Of the network in which the client reaches its server."""
+        """Broadcast address of the network in which the client reaches its server."""
         route = self.client.network.route(self.client.node.name, self.server)
         if route is None or route[0].address is None:
             raise AssertionError("resolve_workloads refuses clients that do not reach their server")
@@ -58,7 +58,7 @@ class Way:
 
     @property
     def server_node(self) -> int:
-        """How memory-based communication names the server."""
+        """The server's node id in memory-based communication."""
         return node_id(self.client.network.node(self.server))
 
 
@@ -69,24 +69,24 @@ class Service:
     app: str
     options: Options
     bound: bool = False
-    """Clients find it through the machine's binder, which is started before it."""
+    """True if clients find it through the machine's binder, which is started before it."""
     endpoint: bool = False
     """The process is a node of memory-based communication."""
     restart: bool = False
-    """It is restarted when it has ended."""
+    """True if it is restarted after its end."""
     instance: str = ""
-    """Services of one app on one machine that differ in this are processes of their own."""
+    """Services of one app on one machine are separate processes if this differs."""
 
     def merged(self, other: Service, machine: str) -> Service:
-        """One service for two workloads that have the same server: with the transports of both.
+        """One service for two workloads with the same server, with the transports of both.
 
-        Raises BadInput where any other option differs.
+        Raises BadInput if any other option differs.
         """
         mine, theirs = _apart(self.options), _apart(other.options)
         if mine[1] != theirs[1]:
             raise BadInput(
                 f"two workloads configure {self.app} on {machine!r} differently",
-                allowed="the same buffers, tcp_nodelay, semantics and so on, or another server",
+                allowed="equal options (buffers, tcp_nodelay, semantics and others), or another server",
             )
         transports = list(dict.fromkeys([*mine[0], *theirs[0]]))
         options = {**mine[1], "transports": transports} if transports else mine[1]
@@ -100,7 +100,7 @@ def _apart(options: Options) -> tuple[list[str], Options]:
 
 @dataclass(frozen=True)
 class Step:
-    """One program that a client runs to its end."""
+    """One program of a client, run to its end."""
 
     app: str
     options: Options
@@ -113,13 +113,13 @@ WorkloadT_contra = TypeVar("WorkloadT_contra", bound=WorkloadBase, contravariant
 
 @runtime_checkable
 class WorkloadPlan(Protocol[WorkloadT_contra]):
-    """A kind of workload, as the plan asks for it. Options that are None are left out of the job."""
+    """A kind of workload for the plan. Options that are None are left out of the job."""
 
     def services(self, workload: WorkloadT_contra, server: Host) -> Iterator[Service]:
-        """What its server runs."""
+        """Services of its server."""
 
     def steps(self, workload: WorkloadT_contra, way: Way) -> Iterator[Step]:
-        """What one of its clients runs, in order."""
+        """Steps of one of its clients, in order."""
 
     def idle_services(self, host: Host) -> Iterator[Service]:
-        """What a host that is only brought up serves for anyone; asked for images on which the kind runs."""
+        """Services of a host that stays up; called for images that support the kind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -56,20 +56,24 @@ def build_report(run_dir: Path, *, png: bool = False, drawn: bool = True) -> Rep
     data = load(run_dir)
     folder = run_dir / "figures"
     folder.mkdir(exist_ok=True)
-    for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
-        old.unlink()
+    # They go when the new ones are there, which are other files even where they have their names.
+    before = {path: path.stat().st_ino for path in (*folder.glob("*.svg"), *folder.glob("*.png"))}
     made, topology = _read(data)
-    topology_drawing = topology_svg.draw(topology)
-    if topology_drawing:
-        (folder / "topology.svg").write_text(topology_drawing, encoding="utf-8")
     pictures = Pictures(png=png, painted=drawn)
     figures, of_segments, of_calls = _draw(data, made, topology, folder, pictures)
+    drawing = topology_svg.draw(topology)
+    if drawing:
+        with whole(folder / "topology.svg") as beside:
+            beside.write_text(drawing, encoding="utf-8")
     summary = run_dir / "summary.csv"
     with whole(summary) as beside:
         made.summary.write_csv(beside, float_precision=3)
     html = run_dir / "report.html"
     with whole(html) as beside:
         beside.write_text(_page(data, made, figures, of_segments, of_calls, topology, pictures), encoding="utf-8")
+    for path, number in before.items():
+        if path.stat().st_ino == number:
+            path.unlink()
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
 
 
@@ -160,6 +164,7 @@ def _page(
         steps=steps.tables(made.steps, made.looks, made.sizes),
         calls_by_lane=[drawing.stem for drawing in of_calls],
         divided=(data.verify or {}).get("steps"),
+        verified=data.verify is not None,
         verdicts=tables.verdicts(data.verify, made.looks),
         problems=tables.problems(data.verify, data.reference),
         first_problem=tables.first_problem(data.verify, data.reference),
@@ -220,7 +225,8 @@ def _present(*found: Table | None) -> list[Table]:
 
 
 def _captures(data: RunData) -> list[str]:
+    """The names of captures as `sundial open` takes them."""
     named = data.run.get("captures")
     listed: list[str] = [str(name) for name in named] if isinstance(named, dict) else []
     there = [str(path.relative_to(data.directory)) for path in sorted((data.directory / "wire").rglob("*.pcapng"))]
-    return sorted({*listed, *there})
+    return [PurePath(name).stem for name in sorted({*listed, *there})]

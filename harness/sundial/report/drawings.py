@@ -76,7 +76,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
             looks,
             floors,
             "Round trip: median as line, least to 95th percentile as band. Throughput: payload of both directions, "
-            f"2N/T, 1 kB = 1000 B; {mostly}{statistic.throughput_note} T includes what the caller does "
+            f"2N/T, 1 kB = 1000 B; {mostly}{statistic.throughput_note} T includes the caller's work "
             f"between calls. {remark}",
             folder,
         ),
@@ -84,7 +84,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
             seen_packets(data.observed),
             lines,
             looks,
-            "Line: what the protocol says for every size. Points: what the capture shows, one for each count seen at "
+            "Line: expected by the protocol for every size. Points: captured, one for each count observed at "
             "a size; a ring marks sizes with a mismatch. Over UDP a packet is an IP fragment, over TCP a segment with "
             "payload.",
             folder,
@@ -94,25 +94,25 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
             seen_cells,
             cell_lines,
             looks,
-            "Line: the cells of the packets, with headers, pad and trailer of each. Points: what the capture of PDUs "
-            "shows, one for each count seen at a size; a ring marks sizes with a mismatch. Acknowledgements without "
-            "payload are not counted; calls that were sent again or overlap others are left out.",
+            "Line: the cells of the packets, with headers, pad and trailer of each. Points: captured in PDUs, one for "
+            "each count observed at a size; a ring marks sizes with a mismatch. Acknowledgements without "
+            "payload are not counted; retransmitted or overlapping calls are left out.",
             folder,
             "cells",
             log_x=log_x,
         ),
         figures_counts.saw(
             seen_cells, cell_lines, looks,
-            "The same less N/48, what N bytes alone would fill: headers, pads and trailers, in cells. Where a line "
-            "jumps a cell is added; where it jumps by more, a packet is.",
+            "The same minus N/48, the cells of N bytes alone. The rest is headers, pads and trailers, in cells. A jump "
+            "by one is an additional cell; a larger jump is an additional packet.",
             folder,
             log_x=log_x,
         ),
         figures_time.stages(made.stages, looks, made.common_axis, _stage_caption(made.common_axis), folder),
         figures_time.distributions(
             _round_trips(data.samples, made.sizes), made.sizes, looks,
-            "Share of successful calls that took at most so long, at some of the sizes. The axis shows the range that "
-            "occurred and does not begin at zero.",
+            "Share of successful calls within a time, at some of the sizes. The axis shows the observed range and does "
+            "not begin at zero.",
             folder,
         ),
         figures.spread(
@@ -126,7 +126,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
         ),
         figures.troubles(
             curves, looks,
-            "What the client counted: requests sent again, and calls that ended without the right reply.",
+            "Counted by the client: retransmitted requests, and calls without a correct reply.",
             folder,
         ),
     ]  # fmt: skip
@@ -142,7 +142,10 @@ def _stage_caption(common_axis: bool) -> str:
     )
     if common_axis:
         return shared + "Client: from the start of the call to its first packet, and from the last reply packet on."
-    return shared + "Client: the rest of the round trip; its two ends cannot be told apart, as guests have own clocks."
+    return (
+        shared
+        + "Client: the rest of the round trip; its two ends cannot be separated, because guests have separate clocks."
+    )
 
 
 def _expectations(
@@ -189,12 +192,12 @@ def floor_remark(topology: Topology, client: str, server: str) -> str:
     jitter = any(segment.delays_vary for _, segment, _ in path)
     between = [topology.machine(sender.partition(":")[0]) for sender, _, _ in path[1:]]
     guests = any(machine is not None and not machine.is_device for machine in between)
-    text = "Dashed: the least that the packets of a call need on empty wires (preamble, padding, FCS, gaps, "
+    text = "Dashed: least time of a call's packets on idle wires (preamble, padding, FCS, gaps, "
     if cells_between(topology, client, server):
         text += "cells with their headers, pads and trailers, latencies, "
     text += "propagation"
     text += ", configured delay at its mean" if jitter else ", configured delay"
-    return text + (", nothing for guests between)." if guests else ").")
+    return text + (", no time for guests between)." if guests else ").")
 
 
 def _sizes(curves: pl.DataFrame, curve: Curve) -> list[int]:

@@ -210,7 +210,7 @@ def _beyond(
     plotting.value_axis(axis, f"beyond the wire ({unit})", min(positive, default=1.0), top, log=log_y)
     if low < 0:
         axis.set_ylim(bottom=low * 1.07)
-    plotting.panel_title(axis, "Round trip less the wire minimum")
+    plotting.panel_title(axis, "Round trip minus the wire's minimum")
     return labels
 
 

@@ -71,7 +71,7 @@ def packets(
 def _packets_seen(table: pl.DataFrame, look: Look, unit: str) -> str:
     """A curve of `packets` in words."""
     if table.is_empty():
-        return f"{look.label}: none seen"
+        return f"{look.label}: none observed"
     wrong = table.filter(pl.col("wrong") > 0)["size"].n_unique()
     fewest, most = plotting.least(table[unit]), plotting.greatest(table[unit])
     said = f"{look.label}: {fewest:.0f} to {most:.0f} {unit} a direction"

@@ -128,17 +128,17 @@ def _verdict(run: Mapping[str, Any], verify: Mapping[str, Any]) -> str:
 
 def _sentence(verdict: str, calls: object, mismatches: object) -> str:
     if verdict == "pass":
-        return f"Each of the {whole(calls)} calls went over the wire exactly as its protocol says."
+        return f"All frames of the {whole(calls)} calls match the protocol."
     if verdict == "fail":
         one = mismatches == 1
         return f"{whole(mismatches)} {'mismatch' if one else 'mismatches'} between capture and protocol."
     if verdict == "checked":
-        return "Brought up by hand: there is nothing to hold it against. Headers, wires, counters and files are right."
+        return "Interactive session: no calls to verify. Headers, wire timing, counters and files are consistent."
     if verdict == "interrupted":
-        return "The run was interrupted. What follows is what was finished until then."
+        return "The run was interrupted. The results below were complete at that time."
     if verdict == "unverified":
-        return "The capture has not been compared with the protocol; 'sundial verify' does that."
-    return "The run did not end well. What follows is what was finished until then."
+        return "The capture was not verified; 'sundial verify' does that."
+    return "The run failed. The results below were complete at that time."
 
 
 def _failure(run: Mapping[str, Any]) -> Failure | None:
@@ -156,7 +156,7 @@ def setup(run: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Name and value of what the run was asked for."""
     scenario, topology = _part(run, "scenario"), _part(run, "topology")
     rows = [("scenario", _said(scenario)), ("topology", _said(topology))]
-    clock = {"virtual": "virtual: the same bytes every time", "real": "real: the host's monotonic clock"}
+    clock = {"virtual": "virtual: equal captures in every run", "real": "real: the host's monotonic clock"}
     rows.append(("clock", clock.get(str(run.get("clock")), DASH)))
     accelerator = {"tcg": "TCG: QEMU translates every instruction", "kvm": "KVM: the host's processor"}
     rows.append(("accelerator", accelerator.get(str(run.get("accelerator")), DASH)))
@@ -203,6 +203,6 @@ def filters(curves: pl.DataFrame) -> list[tuple[str, str]]:
     for app, transport in curves.select("app", "transport").unique().iter_rows():
         used.setdefault(str(app), set()).add(str(transport))
     found = list(dict.fromkeys(registry.filters(used)))
-    fates = Filter("what the wires dropped, damaged or doubled", "frame.comment")
+    fates = Filter("frames that the wires dropped, damaged or duplicated", "frame.comment")
     ordered = [*(each for each in found if each.of_calls), fates, *(each for each in found if not each.of_calls)]
     return [(each.what, each.text) for each in ordered]

@@ -24,6 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sundial.report import palette
+from sundial.whole import whole
 
 WIDTH_IN = 9.6
 NARROW_IN = 4.4
@@ -134,9 +135,11 @@ def draw(
         with mpl.rc_context(STYLE), _uncollected():  # type: ignore[arg-type]
             figure, svg = _painted(WIDTH_IN, height_in, paint)
             if made.png:
-                figure.savefig(folder / f"{stem}.png", dpi=PNG_DPI, metadata={"Software": None})
+                with whole(folder / f"{stem}.png") as beside:
+                    figure.savefig(beside, format="png", dpi=PNG_DPI, metadata={"Software": None})
             _, narrow = _painted(NARROW_IN, narrow_height_in or height_in, paint)
-        (folder / f"{stem}.svg").write_text(svg, encoding="utf-8")
+        with whole(folder / f"{stem}.svg") as beside:
+            beside.write_text(svg, encoding="utf-8")
     return Drawing(stem, title, caption, seen or caption, svg, narrow)
 
 

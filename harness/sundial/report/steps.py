@@ -27,7 +27,7 @@ LABEL_GAP = 0.022
 CAPTION = (
     "One call of median length. Solid: the critical path, from the call's beginning to its end; the names are of "
     "functions that were entered (or left: end) where a step begins. Light: waiting in an adapter for the wire. "
-    "Dotted: what a machine did besides."
+    "Dotted: other work of a machine."
 )
 
 _COLUMNS = ("call", "node", "step", "start_ns", "end_ns", "on_path")

@@ -108,7 +108,7 @@ def what_was_run(batches: pl.DataFrame, looks: Mapping[Curve, Look]) -> Table:
         *words("traffic", "procedure", "from", "to", "sizes"),
         *numbers("series", "threads", "calls a size", "calls", "warm-up"),
     )
-    return Table("What was run", columns, tuple(rows))
+    return Table("Workloads", columns, tuple(rows))
 
 
 def _bounds(values: pl.Series) -> tuple[int, int]:
@@ -267,7 +267,7 @@ def _seen_text(want: tuple[int | None, int | None], got: Sequence[tuple[int | No
         found = sorted({count for leg in got[side::2] for count in leg if count is not None})
         texts.append(size_text(found[0], found[-1]) if found else "nothing")
     as_wanted = [whole(count) for count in want]
-    return "see the problems" if texts == as_wanted else f"{texts[0]}; {texts[1]}"
+    return "see the mismatches" if texts == as_wanted else f"{texts[0]}; {texts[1]}"
 
 
 @dataclass(frozen=True)

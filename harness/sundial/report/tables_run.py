@@ -131,7 +131,7 @@ def classified(verify: Record | None) -> Table | None:
         (str(kind).replace("_", " "), whole(count) if isinstance(count, int | float) else str(count))
         for kind, count in kinds.items()
     )
-    return Table("Frames that belong to no call", (Column("kind", "word"), Column("frames")), rows)
+    return Table("Frames outside calls", (Column("kind", "word"), Column("frames")), rows)
 
 
 def facts(run: Record) -> Table:

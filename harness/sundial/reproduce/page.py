@@ -17,6 +17,7 @@ from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, 
 from sundial.reproduce.cells import Cell, Row
 from sundial.reproduce.runs import RUNS, Bench, Made
 from sundial.reproduce.verdicts import MET, Verdict
+from sundial.whole import whole as whole_file
 
 HERE = Path(__file__).parent
 STYLE = HERE.parent / "report"
@@ -63,7 +64,8 @@ class Page:
 def write_page(folder: Path, page: Page, bench: Bench, command: Sequence[str]) -> Path:
     """Write report.html; the figures are there already."""
     path = folder / "report.html"
-    path.write_text(_html(folder, page, bench, command), encoding="utf-8")
+    with whole_file(path) as beside:
+        beside.write_text(_html(folder, page, bench, command), encoding="utf-8")
     return path
 
 

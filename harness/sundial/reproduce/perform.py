@@ -18,6 +18,7 @@ from sundial.reproduce.paper import Outcome, reproduction
 from sundial.reproduce.runs import Bench, Doors, Made
 from sundial.reproduce.workers import Workers
 from sundial.run.directory import own, run_names, take_up_abandoned
+from sundial.whole import whole
 
 VERSION = 1
 DIGITS = 6
@@ -114,7 +115,8 @@ def _claim(request: Request) -> tuple[Path, Path]:
 
 def _write(folder: Path, outcome: Outcome, bench: Bench, command: Sequence[str]) -> None:
     for name, table in outcome.tables().items():
-        table.write_csv(folder / name, float_precision=DIGITS)
+        with whole(folder / name) as beside:
+            table.write_csv(beside, float_precision=DIGITS)
     figures = folder / "figures"
     figures.mkdir()
     write_page(folder, outcome.page(figures), bench, command)
@@ -138,4 +140,5 @@ def _index(
         **particular,
         "runs": [asdict(each) for each in made],
     }
-    (folder / "reproduce.json").write_text(json.dumps(document, indent=1) + "\n")
+    with whole(folder / "reproduce.json") as beside:
+        beside.write_text(json.dumps(document, indent=1) + "\n")

@@ -17,6 +17,7 @@ from sundial.plan.request import Progress, RunRequest
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.worker import Ended, Making, Task
 from sundial.reproduce.workers import Workers
+from sundial.whole import whole
 
 Mips = Decimal | Mapping[str, Decimal]
 """Speed of all machines of a run, or of each by its name."""
@@ -166,8 +167,9 @@ class Bench:
             **({"statistic": spec.statistic} if spec.statistic else {}),
         }
         path = folder / f"{spec.name}.yaml"
-        # JSON is YAML too.
-        path.write_text(json.dumps(document, indent=1) + "\n")
+        with whole(path) as beside:
+            # JSON is YAML too.
+            beside.write_text(json.dumps(document, indent=1) + "\n")
         return path
 
 

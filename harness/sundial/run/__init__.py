@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run, from plan to run directory; and topologies that are brought up and left up.
+"""One run, from plan to run directory, and topologies that stay up.
 
-`runner.run` and what `keeper` offers are what the command line calls. What decides is in `supervisor` and `watchdog`,
-both pure; `session`, `launch`, `fabric` and `watch` do.
+The command line calls `runner.run` and the functions of `keeper`. `supervisor` and `watchdog` decide and are pure;
+`session`, `rig`, `fabric` and `watch` act.
 """

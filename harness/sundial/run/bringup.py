@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One way up and one way down: for runs, and for topologies that are kept up.
+"""One way up and one way down, for runs and for topologies that stay up.
 
     from      to        what happens
     -------   -------   ---------------------------------------------------------------------------------------------
-    off       paused    run.json is written; snapshots are found or made; the fabric listens; the machines are there
+    off       paused    run.json is written; snapshots are found or made; the fabric listens; the machines exist
     paused    running   all guests run
-    any       done      machines and fabric are gone, with their sockets and shared memory
+    any       done      machines and fabric have ended; their sockets and shared memory are removed
 
-`conclude` then writes what became of it and gives the run directory its name.
+`conclude` then writes the result and gives the run directory its name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from sundial import faults
-from sundial.errors import BadInput, InternalError, Interrupted, SundialError
+from sundial.errors import BadInput, InternalError, Interrupted, RunFailed, SundialError
 from sundial.machines.bootfiles import boot_files
 from sundial.machines.images import Images, PinnedImages
 from sundial.machines.recipes import asked
@@ -40,13 +40,14 @@ from sundial.run.loopback import collect_loopbacks
 from sundial.run.places import Places
 from sundial.run.rig import Queue, Rig, Say
 from sundial.run.session import Session
+from sundial.run.stopped import none_stopped
 from sundial.run.traces import Traces
 
 SOCKET_PATH_MOST = 107
 
 
 class State(Enum):
-    """Where a topology is."""
+    """State of a topology."""
 
     OFF = "off"
     PAUSED = "paused"
@@ -56,34 +57,34 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be brought up, and how."""
+    """A topology to bring up, with its settings."""
 
     network: Network
     clock: Clock
     accelerator: Accelerator
     seed: int
     plan: Callable[[RunPaths], Plan]
-    """Called twice: once to find what is wrong with it before anything is written, then with the real paths."""
+    """Called twice: first to find errors before anything is written, then with the real paths."""
     claim: Callable[[list[str]], RunFolder]
-    """Takes the names of the machines; the run directory."""
+    """The run directory, from the names of the machines."""
     scenario: dict[str, Any] | None
-    """As run.json has it; None for a topology that is kept up."""
+    """Scenario for run.json; None for a topology that stays up."""
     topology: dict[str, Any]
     command: tuple[str, ...]
     cold: bool = False
     interactive: bool = False
     start_order: Sequence[str] = ()
     images: Path | None = None
-    """A folder of pinned images instead of the checkout's own."""
+    """Folder of pinned images, instead of the checkout's."""
     recipe: str | None = None
-    """What the checkout's images are made by; None where none was asked for."""
+    """Recipe of the checkout's images; None: the chosen one."""
 
 
 class BringUp:
-    """One topology and its run directory, from off to done."""
+    """One topology and its run directory, from OFF to DONE."""
 
     def __init__(self, order: Order, session: Session, interrupts: Interrupts, say: Say) -> None:
-        """Claim the run directory. Raises BadInput, HostLacks, RunFailed; nothing has been started then."""
+        """Claim the run directory. If it raises BadInput, HostLacks or RunFailed, nothing has been started."""
         self.began = time.monotonic()
         known = _images(order, session.places)
         names = dict.fromkeys(node.image for node in order.network.nodes)
@@ -139,13 +140,15 @@ class BringUp:
         self._say = say
 
     def transition(self, target: State) -> None:
-        """Go to the next state, or from any to done. Raises SundialError; ValueError for a way that is not there."""
+        """Go to the next state, or from any state to DONE. Raises SundialError; ValueError for any other transition."""
         if target is State.DONE:
             self._end()
         elif (self.state, target) == (State.OFF, State.PAUSED):
-            self._start_paused()
+            with none_stopped(self._session.runtime.token):
+                self._start_paused()
         elif (self.state, target) == (State.PAUSED, State.RUNNING):
-            self.rig.resume(self._order.start_order)
+            with none_stopped(self._session.runtime.token):
+                self.rig.resume(self._order.start_order)
         else:
             raise ValueError(f"no transition from {self.state.value} to {target.value}")
         self.state = target
@@ -153,9 +156,9 @@ class BringUp:
     def conclude(
         self, error: SundialError | None, virtual_ns: int | None, *, collect: bool
     ) -> tuple[Path, SundialError | None, float]:
-        """Write what became of it, `collect` the samples, and name the directory.
+        """Write the result, `collect` the samples, and name the directory.
 
-        Answers where it is, the error if there was one by now, and the wall time in seconds.
+        Returns its path, the error so far or None, and the wall time in seconds.
         """
         counters = record.read_counters(self.folder.wire)
         wall_s = time.monotonic() - self.began
@@ -189,12 +192,12 @@ class BringUp:
         return final, error, wall_s
 
     def forget(self) -> None:
-        """Leave no run directory: what was asked for cannot be run."""
+        """Remove the run directory: the order cannot be run."""
         self.folder.discard()
         self._session.guard.forget(self.folder.path)
 
     def end(self, error: SundialError | None) -> SundialError | None:
-        """Go to done after `error`, or none; the error there is then, of which the first is the one to tell."""
+        """Go to DONE after `error` or None. Returns the first error, or None."""
         try:
             self.transition(State.DONE)
         except Exception as happened:
@@ -202,8 +205,12 @@ class BringUp:
         return error
 
     def known(self, error: Exception) -> SundialError:
-        """As the user meets it; the traceback of a fault of Sundial goes into the run directory."""
-        return faults.known(error, self.folder.path, faults.LOG)
+        """The error as the user sees it, with the console's last lines of the machine that it names; the traceback of an
+        internal error goes into the run directory."""
+        known = faults.known(error, self.folder.path, faults.LOG)
+        if isinstance(known, RunFailed) and known.machine in self.rig.machines and not known.console_tail:
+            known.console_tail = self.rig.console_tail(known.machine)
+        return known
 
     def _start_paused(self) -> None:
         self.folder.write_json("run.json", self.document.to_json())
@@ -256,6 +263,6 @@ def _check_sockets(plan: Plan) -> None:
         for path in (plan.paths.machine_end(nic), plan.paths.fabric_end(nic)):
             if len(str(path).encode()) > SOCKET_PATH_MOST:
                 raise BadInput(
-                    f"the name of machine {nic.machine!r} is too long for a socket's path",
+                    f"the name of machine {nic.machine!r} makes a socket's path too long",
                     allowed=f"{len(nic.machine) - len(str(path).encode()) + SOCKET_PATH_MOST} letters",
                 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After the machines are gone: what the guests wrote as one table, and the digests of all files."""
+"""The guests' samples as one table, and the digests of all files, after the machines have ended."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import Path
 
 from sundial.errors import SundialError
 from sundial.machines.seals import sha256_of
+from sundial.whole import whole
 
 SAMPLES = "samples.parquet"
 
 
 def collect_samples(folder: Path) -> int:
-    """Write samples.parquet from the nodes' samples.jsonl; the number of calls. A cut last line is left out.
+    """Write samples.parquet from the nodes' samples.jsonl. Returns the number of calls. A cut last line is left out.
 
-    Raises GuestFault for a file that holds something else than samples.
+    Raises GuestFault for a file that does not have samples.
     """
     # Imported here, since loading polars would delay the start of the machines.
     import polars as pl
@@ -30,12 +31,13 @@ def collect_samples(folder: Path) -> int:
             tables.append(read_samples(file, scenario=run.scenario, client=node, names=run.names).table)
     empty = pl.DataFrame(schema=SAMPLE_COLUMNS)
     table = pl.concat([empty, *tables])
-    table.write_parquet(folder / SAMPLES)
+    with whole(folder / SAMPLES) as beside:
+        table.write_parquet(beside)
     return int(table.height)
 
 
 def collect_what_is_there(folder: Path) -> None:
-    """The same for a run that failed: whatever cannot be read stays where it is, in samples.jsonl."""
+    """The same for a failed run: malformed samples remain in samples.jsonl."""
     try:
         collect_samples(folder)
     except SundialError:
@@ -52,7 +54,7 @@ class Digests:
 
 
 def digests(folder: Path) -> Digests:
-    """Of all that the run has left; run.json holds them."""
+    """Digests of all files of the run, for run.json."""
     from sundial.observe import is_capture, kept_files
 
     names = kept_files(folder)

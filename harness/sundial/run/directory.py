@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory while it is being written: `captures/.RUN.partial`, one owner, renamed when the run is over.
+"""The run directory while it is being written: `captures/.RUN.partial` with one owner, renamed at the end of the run.
 
-From its first moment its run.json says `interrupted`, which stays true if the harness dies.
-Its owner holds a lock on it; without an owner it is taken up by the next command and gets its name.
-A small reserve is kept in it, given up when a failure has to be written to a full disk.
+Its run.json says `interrupted` from the start, which stays true if the harness dies.
+The owner holds a lock on it; if the owner is gone, the next command gives it its name.
+A small reserve file is removed when a failure has to be written to a full disk.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from typing import Any
 
 from sundial.errors import BadInput, RunFailed
 from sundial.machines import reaper
+from sundial.whole import whole
 
 RECORDS = ("run.json", "reproduce.json")
-"""What says what a directory is: a run, or a folder of runs."""
+"""Files that identify a directory as a run or as a folder of runs."""
 RESERVE = ".reserve"
 RESERVE_BYTES = 256 * 1024
 NUMBERS = 100_000
 YOUNG_S = 60.0
-"""A directory so young may have an owner that has not locked it yet."""
+"""Seconds in which the owner of a new directory may not have locked it yet."""
 _HIDDEN = re.compile(r"\.(.+)\.partial")
 
 
 class RunFolder:
-    """A run directory in the making. `path` is where it is now, `final` the name it gets."""
+    """A run directory that is being written: `path` now, `final` afterwards."""
 
     def __init__(self, path: Path, final: Path, nodes: list[str]) -> None:
         self.path = path
@@ -54,20 +55,21 @@ class RunFolder:
         return self.path / "nodes" / name
 
     def write_json(self, name: str, document: dict[str, Any]) -> None:
-        """Whole or not at all."""
-        write_whole(self.path / name, json.dumps(document, indent=1) + "\n")
+        """Write a file whole or not at all."""
+        with whole(self.path / name) as beside:
+            beside.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
     def give_up_reserve(self) -> None:
-        """Make room for the last words."""
+        """Remove the reserve, to make room for the result."""
         (self.path / RESERVE).unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Remove it, and all that is in it."""
+        """Remove the directory and its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
     def finish(self) -> Path:
-        """Give it its last name, which another run may have taken meanwhile; the name it got."""
+        """Give it its final name, or the next free one if another run has taken that. Returns the name."""
         self.give_up_reserve()
         name = reaper.rename_free(self.path, self.final)
         os.close(self._lock)
@@ -76,20 +78,13 @@ class RunFolder:
         return name
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write beside and rename, so that half of it is never read."""
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text, encoding="utf-8")
-    beside.rename(path)
-
-
 def run_names(stem: str) -> Iterator[str]:
     """`STEM-001`, `STEM-002`, ..."""
     return (f"{stem}-{number:03d}" for number in itertools.islice(itertools.count(1), NUMBERS))
 
 
 def claim_in(captures: Path, stem: str, nodes: list[str]) -> RunFolder:
-    """The first free number in `captures`; making the folder is the claim, so runs at once get different ones."""
+    """A new folder with the first free number in `captures`; parallel runs get different numbers."""
     captures.mkdir(parents=True, exist_ok=True)
     take_up_abandoned(captures)
     for name in run_names(stem):
@@ -107,7 +102,7 @@ def claim_in(captures: Path, stem: str, nodes: list[str]) -> RunFolder:
 
 
 def claim_exactly(final: Path, nodes: list[str]) -> RunFolder:
-    """The run directory that the user named. Raises BadInput when it is there already or cannot be made."""
+    """The run directory that the user named. Raises BadInput if it exists already or cannot be created."""
     if final.parent.is_dir():
         take_up_abandoned(final.parent, final.name)
     if final.exists():
@@ -116,28 +111,28 @@ def claim_exactly(final: Path, nodes: list[str]) -> RunFolder:
         final.parent.mkdir(parents=True, exist_ok=True)
         made = _claim(final)
     except OSError as error:
-        raise BadInput(f"{final} cannot be made: {error.strerror}", field="--out") from error
+        raise BadInput(f"{final} cannot be created: {error.strerror}", field="--out") from error
     if made is None:
         raise BadInput(f"another run is writing {final}", field="--out", allowed="the name of a new directory")
     return RunFolder(made, final, nodes)
 
 
 def own(path: Path) -> int:
-    """Lock a directory for the life of this process, or until what is answered is closed."""
+    """A lock on a directory until the process ends or the returned file is closed."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(handle, fcntl.LOCK_EX)
     return handle
 
 
 def in_the_making(captures: Path) -> list[Path]:
-    """Directories of runs that are being made at this moment."""
+    """Directories of runs in progress."""
     return [path for path in _hidden(captures) if _owned(path)]
 
 
 def take_up_abandoned(captures: Path, only: str | None = None) -> list[Path]:
-    """Give directories their names whose owners died together with their guards, or `only` that one; their new names.
+    """Name directories whose owners and guards died (all, or `only` that one). Returns their new names.
 
-    What has no record yet is removed.
+    Directories without a record are removed.
     """
     taken = []
     for path in _hidden(captures):
@@ -164,7 +159,7 @@ def _final_name(path: Path) -> str:
 
 
 def _owned(path: Path) -> bool:
-    """Whether a living process has it; one that cannot be looked at counts as such."""
+    """True if a living process owns it, or if that cannot be found out."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -189,7 +184,7 @@ def _claim(final: Path) -> Path | None:
 
 @contextmanager
 def disk_full_is_a_failure() -> Iterator[None]:
-    """ENOSPC of our own writes as the error that the user meets."""
+    """ENOSPC of our own writes as the user's error."""
     try:
         yield
     except OSError as error:

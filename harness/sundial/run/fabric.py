@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric's process: started with its configuration, heard on its stdout, stopped through its control socket."""
+"""The fabric's process: started with its configuration, observed through its stdout, stopped by its control socket."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from sundial.run.supervisor import FabricEnded, FabricFinished, JobDone
 LISTEN_S = 15.0
 CONTROL_S = 3.0
 WORDS_MOST = 2
-"""It says one line when it fails; a panic of Rust has two that matter."""
+"""Last lines of stderr to keep: a failure is one line, a panic of Rust two."""
 
 Heard = FabricFinished | FabricEnded | JobDone
 OnHeard = Callable[[Heard], None]
 
 
 class Fabric(Protocol):
-    """What a run asks of the fabric. What it says comes through the callback it was started with."""
+    """The fabric of a run. Its output arrives through the callback of `start`."""
 
     def wait_listening(self) -> None:
-        """Return when it serves. Raises RunFailed when it does not."""
+        """Wait until it serves. Raises RunFailed if it does not."""
 
     def pid(self) -> int | None:
-        """Of its process; None where there is none."""
+        """Its process id; None if it has none."""
 
     def counters(self) -> dict[str, Any]:
-        """Its counters now; empty when it does not answer."""
+        """Its counters now; empty if it does not answer."""
 
     def stop(self, seconds: float) -> bool:
-        """Ask it to end the run now and wait; whether it went."""
+        """Request the end of the run and wait. True if the fabric ended."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
 
 
 StartFabric = Callable[[Path, Path, OnHeard], Fabric]
@@ -75,7 +75,7 @@ class FabricProcess:
 
     def wait_listening(self) -> None:
         if not self._listening.wait(LISTEN_S):
-            raise RunFailed(f"does not listen within {LISTEN_S:g} s", machine="fabric")
+            raise RunFailed(f"did not listen within {LISTEN_S:g} s", machine="fabric")
         if self._process.poll() is not None:
             self._talk.join(CONTROL_S)
             said = self._words or f"status {self._process.returncode}"
@@ -103,7 +103,7 @@ class FabricProcess:
         self._process.wait()
 
     def _command(self, command: str) -> Any:
-        """Its answer; None when it does not give one."""
+        """Its answer, or None."""
         with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as stream:
             stream.settimeout(CONTROL_S)
             stream.connect(self._control)
@@ -133,7 +133,7 @@ class FabricProcess:
 
 
 def _event(line: str) -> Heard | str | None:
-    """One line of its stdout; None for what is of no interest here."""
+    """The event of one line of its stdout, or None."""
     try:
         event = json.loads(line)
         match event["event"]:
@@ -142,7 +142,7 @@ def _event(line: str) -> Heard | str | None:
             case "done":
                 return JobDone(str(event["machine"]), int(event["status"]))
             case "finished":
-                return FabricFinished(int(event["virtual_ns"]))
+                return FabricFinished(int(event["virtual_ns"]), tuple(map(str, event.get("late", ()))))
             case _:
                 return None
     except (ValueError, KeyError, TypeError):
@@ -150,7 +150,7 @@ def _event(line: str) -> Heard | str | None:
 
 
 class FakeFabric:
-    """A Fabric without frames: tests say what it does."""
+    """A Fabric without frames; tests decide what it does."""
 
     def __init__(self, program: Path, config: Path, on_heard: OnHeard) -> None:
         self.config: dict[str, Any] = json.loads(config.read_text())
@@ -176,13 +176,13 @@ class FakeFabric:
     def kill(self) -> None:
         self.end(-9)
 
-    def finish(self, virtual_ns: int) -> None:
-        """The run has ended well."""
-        self.heard(FabricFinished(virtual_ns))
+    def finish(self, virtual_ns: int, *late: str) -> None:
+        """End the run successfully, or at its deadline without the machines `late`."""
+        self.heard(FabricFinished(virtual_ns, late))
         self.end(0)
 
     def end(self, status: int, said: str = "") -> None:
-        """The process is gone."""
+        """End the process."""
         if not self.ended:
             self.ended = True
             self.heard(FabricEnded(status, said))

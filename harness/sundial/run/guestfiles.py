@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What guests write while they run, looked at as it grows: error lines in samples, panics in consoles, and too much.
+"""Watches guests' files as they grow: error lines in samples, panics in consoles, and excessive output.
 
-A guest must fill neither the disk nor our memory: files are read in pieces, and have limits of size, of rate and, for
-samples, of a line's length.
+A guest must fill neither the disk nor our memory. So files are read in pieces, and have limits of size, of rate and,
+for samples, of the length of a line.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from sundial.run.supervisor import GuestFailed, MachinePanicked
 from sundial.units import SIZE
 
 SAMPLES_BYTES = 2 << 30
-"""The greatest sweep that is shipped writes a quarter of it."""
+"""Most bytes of samples; the largest shipped sweep writes a quarter of this."""
 CONSOLE_BYTES = 64 << 20
 LOOPBACK_BYTES = 2 << 30
 BYTES_PER_S = 64 << 20
-"""Of both; a guest at 125 mips writes samples at 2 MiB/s at most."""
+"""Most bytes a second of samples and console; a guest at 125 mips writes samples at 2 MiB/s at most."""
 RATE_S = 1.0
-"""What a rate is measured over, at least."""
+"""Least interval of a rate's measurement."""
 
 WORDS_MOST = 1000
-"""Characters of an error line that are quoted."""
+"""Characters of an error line to quote."""
 _BEGINNING = 4096
-"""Of a line that is too long: it says what it is."""
+"""Bytes to quote of a line that is too long."""
 _ERROR = b'{"type":"error"'
 _BINDING = b'{"type":"binding"'
 _BATCH = b'{"type":"batch"'
 _ALIVE = b'{"type":"alive"'
+_STEP = b'{"type":"step"'
 
 
 class SampleWatch(GrowingFile):
@@ -46,12 +47,14 @@ class SampleWatch(GrowingFile):
         self._machine = machine
         self._rest = b""
         self.batches = 0
-        self.told_bytes = 0
+        self.work_bytes = 0
+        self.failed_step: str | None = None
+        """The first step that ended with another status than 0, in words."""
         self.line_is_too_long = False
-        """One of them has passed its limit."""
+        """True if a file has exceeded its limit."""
 
     def look(self) -> GuestFailed | None:
-        """Read what is new; the first error in it."""
+        """The first error in the new lines."""
         first = None
         for piece in self.read_new():
             *lines, rest = (self._rest + piece).split(b"\n")
@@ -65,12 +68,14 @@ class SampleWatch(GrowingFile):
     def _take(self, line: bytes) -> GuestFailed | None:
         start = line[:24].replace(b" ", b"")
         self.batches += start.startswith(_BATCH)
-        self.told_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
+        if start.startswith(_STEP):
+            self.failed_step = self.failed_step or _failed_step(line)
+        self.work_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
         return _failure(self._machine, line) if start.startswith((_ERROR, _BINDING)) else None
 
 
 def _failure(machine: str, line: bytes) -> GuestFailed | None:
-    """What a line says of a failure; a client that found no port ends without another one."""
+    """The failure in a line; a client that found no port writes no other line."""
     try:
         record = json.loads(line)
         message = record.get("message", "")
@@ -78,22 +83,32 @@ def _failure(machine: str, line: bytes) -> GuestFailed | None:
         if binding:
             if record.get("ok") is True:
                 return None
-            message = f"asked {record.get('attempts')} times for the server's port: {record.get('error')}"
+            message = f"no answer for the server's port after {record.get('attempts')} requests: {record.get('error')}"
         words = " ".join(f"{record.get('app', 'a program')} failed: {message}".split())
         return GuestFailed(machine, words if len(words) <= WORDS_MOST else f"{words[:WORDS_MOST]} ...", binding)
     except (ValueError, AttributeError, RecursionError):
-        return GuestFailed(machine, "a program failed with an error line that cannot be read")
+        return GuestFailed(machine, "a program failed with a malformed error line")
+
+
+def _failed_step(line: bytes) -> str | None:
+    """What a line says of a step that failed."""
+    try:
+        record = json.loads(line)
+        status = record.get("status")
+        return None if status == 0 else f"{record.get('app', 'a program')} ended with status {status}"[:WORDS_MOST]
+    except (ValueError, AttributeError, RecursionError):
+        return None
 
 
 @dataclass
 class Allowance:
-    """Limits of what a machine writes; a pure function of how much and when."""
+    """Limits of a machine's output; a pure function of amounts and times."""
 
     since: float
     bytes_then: int = 0
 
     def excess(self, samples: int, console: int, now: float, loopback: int = 0) -> str | None:
-        """What is too much, in words."""
+        """The exceeded limit in words."""
         limits = (
             ("samples", samples, SAMPLES_BYTES),
             ("its console", console, CONSOLE_BYTES),
@@ -125,30 +140,35 @@ class GuestFiles:
         self._clock = clock
         self._allowance = Allowance(clock.now())
         self.excess: str | None = None
-        """What it has written too much of, in words."""
+        """The exceeded limit in words."""
 
     @property
     def batches(self) -> int:
-        """How many batches of calls the samples hold so far."""
+        """Number of batches of calls in the samples so far."""
         return self._samples.batches
 
     @property
+    def failed_step(self) -> str | None:
+        """The first program of the job that failed, and how, where it has said so."""
+        return self._samples.failed_step
+
+    @property
     def said_hello(self) -> bool:
-        """The runner is up: it begins its samples with hello."""
+        """True once the runner is up: it begins its samples with hello."""
         return self._samples.seen_bytes > 0
 
     @property
     def seen_bytes(self) -> int:
-        """Signs of life, the guest's word that it is alive among them."""
+        """Signs of life, including the guest's alive lines."""
         return self._samples.seen_bytes + self._panics.seen_bytes
 
     @property
-    def told_bytes(self) -> int:
-        """Signs of work: the same without that word, in whole lines of samples."""
-        return self._samples.told_bytes + self._panics.seen_bytes
+    def work_bytes(self) -> int:
+        """Signs of work: whole lines of samples except alive lines."""
+        return self._samples.work_bytes + self._panics.seen_bytes
 
     def look(self) -> list[MachinePanicked | GuestFailed]:
-        """What is new and bad."""
+        """New faults."""
         found: list[MachinePanicked | GuestFailed] = []
         line = self._panics.look()
         if line is not None:
@@ -167,10 +187,10 @@ class GuestFiles:
 
 
 def look_at_all(files: Sequence[GuestFiles]) -> list[MachinePanicked | GuestFailed]:
-    """What is new and bad in the files of all machines, a cause before the client that gave up for it.
+    """New faults in the files of all machines; a cause precedes the client that gave up because of it.
 
-    Files are read one after another while virtual time goes on. What was written before a client gave up is found by
-    reading them again.
+    Files are read in sequence while virtual time advances. A second reading finds what was written before a client gave
+    up.
     """
     found = [bad for file in files for bad in file.look()]
     if any(map(_gave_up, found)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C, once and twice. The first raises Interrupted wherever the main thread is, or once what must not be cut short
-is done; the second says hurry."""
+"""Ctrl-C, once and twice. The first raises Interrupted in the main thread, at once or after an uninterruptible part;
+the second sets `hurry`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """While `taken`, signals end the run in good order."""
+    """While `taken`, signals end the run cleanly."""
 
     def __init__(self) -> None:
         self.hurry = False
         self.late: Interrupted | None = None
-        """The first signal where it did not raise."""
+        """The first signal, if it did not raise."""
         self._cleaning = False
         self._seen = 0
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Take over the signals; outside the main thread nothing is taken."""
+        """Handle the signals; has no effect outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -40,7 +40,7 @@ class Interrupts:
                 signal.signal(number, handler)
 
     def cleaning_begins(self) -> None:
-        """From now on a signal no longer raises: the first is kept in `late`, the second sets `hurry`."""
+        """Stop raising: the first signal is kept in `late`, the second sets `hurry`."""
         self._cleaning = True
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

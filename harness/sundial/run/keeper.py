@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topologies that are brought up and left up: what the command line asks for. The work is done by `keeper_main`.
+"""Topologies that stay up, for the command line. `keeper_main` does the work.
 
-A keeper is a process of its own, in a session of its own, that holds fabric and machines until `down`.
+A keeper is a separate process in a separate session that holds fabric and machines until `down`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ERRORS: dict[str, type[SundialError]] = {
 
 
 def up(request: UpRequest, progress: Progress, places: Places | None = None) -> Kept:
-    """Bring a topology up and leave it up.
+    """Bring up a topology, which stays up.
 
-    Raises BadInput when it is up already, HostLacks, RunFailed, Interrupted.
+    Raises BadInput if it is up already, HostLacks, RunFailed, Interrupted.
     """
     where = places or Places()
     folder = UpFolder(where.up, request.network.name)
@@ -85,7 +85,7 @@ def up(request: UpRequest, progress: Progress, places: Places | None = None) -> 
 
 
 def down(topology: str | None = None, places: Places | None = None) -> list[str]:
-    """Take down one topology, or all; their names. Raises BadInput where that one is not up."""
+    """Take down one topology, or all. Returns their names. Raises BadInput if that one is not up."""
     where = places or Places()
     records = [_find(topology, where)] if topology is not None else list(all_up(where.up))
     for record in records:
@@ -99,7 +99,7 @@ def list_(places: Places | None = None) -> list[Kept]:
 
 
 def status(topology: str | None = None, places: Places | None = None) -> dict[str, Any]:
-    """What the keeper says: machines with their state, and the fabric's counters. Raises BadInput, RunFailed."""
+    """Status from the keeper: states of machines, and the fabric's counters. Raises BadInput, RunFailed."""
     record = _find(topology, places or Places())
     return _ask(record, "status", DOWN_S)
 
@@ -110,7 +110,7 @@ def connected(topology: str | None = None, places: Places | None = None) -> str:
 
 
 def virsh(argv: Sequence[str], topology: str | None = None, places: Places | None = None) -> str:
-    """What virsh would print of a topology's machines. Raises BadInput, RunFailed."""
+    """The output of a virsh command for a topology's machines. Raises BadInput, RunFailed."""
     answer = _ask(_find(topology, places or Places()), "virsh", DOWN_S, argv=list(argv))
     if "failed" in answer:
         raise _error(answer["failed"])
@@ -137,12 +137,12 @@ def exec_(
 
 
 def console(machine: str, topology: str | None = None, places: Places | None = None) -> None:
-    """Join the terminal with a machine's console until Ctrl-]. Raises BadInput, RunFailed."""
+    """Connect the terminal to a machine's console until Ctrl-]. Raises BadInput, RunFailed."""
     record = _find(topology, places or Places())
     with connect(Path(_machine(record, machine).console), machine) as stream:
         sys.stderr.write(f"console of {machine}; leave with Ctrl-]\n")
         sys.stderr.flush()
-        # Wake the shell up, so that there is a prompt to see.
+        # Wake the shell up, so that it prints a prompt.
         stream.sendall(b"\n")
         attach(stream, sys.stdin.fileno(), sys.stdout.fileno())
 
@@ -168,19 +168,21 @@ def _machine(record: KeeperRecord, name: str) -> KeptMachine:
 
 
 def _check_plain(machine: KeptMachine, foreground: Foreground) -> None:
-    """What an image whose commands are lines of a monitor cannot do is said, not passed over."""
+    """Raises BadInput for options that an image does not support because its commands are lines of a monitor."""
     if foreground.terminal:
         raise BadInput(
-            f"image {machine.image} gives its commands no terminal",
+            f"image {machine.image} does not support --terminal",
             field="--terminal",
-            hint=f"talk to it with: ./sundial console {machine.name}",
+            hint=f"use its console: ./sundial console {machine.name}",
         )
     if foreground.input_fd is not None and _has_input(foreground.input_fd):
-        raise BadInput(f"image {machine.image} gives its commands no input", hint="without input: < /dev/null")
+        raise BadInput(
+            f"image {machine.image} does not support standard input", hint="run it without input: < /dev/null"
+        )
 
 
 def _has_input(fd: int) -> bool:
-    """Whether there is something to read at once; a terminal has nothing until a key is pressed."""
+    """True if input is available at once; a terminal has none until a key is pressed."""
     waiting = array.array("i", [0])
     with contextlib.suppress(OSError):
         if not os.isatty(fd):
@@ -189,7 +191,7 @@ def _has_input(fd: int) -> bool:
 
 
 def _end(record: KeeperRecord, folder: UpFolder) -> None:
-    """Ask the keeper to end; one that does not answer is killed, and its guard cleans up."""
+    """Request the keeper's end; a keeper that does not answer is killed, and its guard cleans up."""
     try:
         handle = os.pidfd_open(record.kept.pid)
     except OSError:
@@ -200,7 +202,7 @@ def _end(record: KeeperRecord, folder: UpFolder) -> None:
         if folder.is_taken():
             signal.pidfd_send_signal(handle, signal.SIGKILL)
     if not reaper.wait_gone(handle, DOWN_S):
-        raise RunFailed(f"the keeper of {record.kept.topology} does not end")
+        raise RunFailed(f"the keeper of {record.kept.topology} did not end")
 
 
 def _ask(record: KeeperRecord, command: str, seconds: float, **more: object) -> dict[str, Any]:
@@ -219,7 +221,7 @@ def _ask(record: KeeperRecord, command: str, seconds: float, **more: object) -> 
 
 
 def _error(document: dict[str, Any]) -> SundialError:
-    """The keeper's error, as if it had happened here; its message names the machine already."""
+    """The keeper's error as if raised here; its message names the machine already."""
     kind = _ERRORS.get(str(document.get("error")), RunFailed)
     error = kind(str(document.get("message")), hint=document.get("hint"))
     if isinstance(error, RunFailed):

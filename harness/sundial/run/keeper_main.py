@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keeper's process: brings a topology up, says so, and holds it until `down`.
+"""The keeper's process: brings a topology up, reports that, and holds it until `down`.
 
-Its request is a JSON document on stdin, from `keeper.up` alone. On stdout it writes JSON lines, `{"say": TEXT}`, and
-last `{"up": ...}` or `{"failed": ...}`; then nothing reads them any more. Its control socket answers
-`{"command": "status"}`, `{"command": "virsh", "argv": [...]}` and `{"command": "down"}`. A machine that ends (a guest
-may power itself off) leaves the others up, and so does one that hangs under the real clock: it is ended, so that no
-caller waits for its answer. The end of the fabric, or of the last machine, ends the keeper. Where a kernel panicked, a
-guest hung or wrote too much, or QEMU was killed, run.json says `failed` after `down`, and why.
+`keeper.up` sends its request as a JSON document on stdin. On stdout it writes JSON lines, `{"say": TEXT}`, and
+last `{"up": ...}` or `{"failed": ...}`; nothing reads later ones. Its control socket answers
+`{"command": "status"}`, `{"command": "virsh", "argv": [...]}` and `{"command": "down"}`. If a machine ends (a guest
+may power itself off), the others stay up. A machine that hangs under the real clock is ended, so that no
+caller waits for its answer. The end of the fabric, or of the last machine, ends the keeper. If a kernel panicked, a
+guest hung or wrote too much, or QEMU was killed, run.json says `failed` with the reason after `down`.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from sundial.run.watch import GuestWatch, Machines, guest_signs
 from sundial.run.watchdog import Watchdog
 
 BOOT_S = 600.0
-"""Until a guest answers at the latest, however busy the host is; one that hangs is found by the watchdog before."""
+"""Most seconds until a guest answers, even on a busy host; the watchdog finds one that hangs earlier."""
 BOOT_LOOK_S = 0.2
 HOLD_LOOK_S = 1.0
 SHUT_DOWN = "shut down"
-"""libvirt's reason where a guest has powered its machine off."""
+"""libvirt's reason after a guest has powered off its machine."""
 
 
 class DownRequested(Exception):
-    """A `down` command has come."""
+    """A `down` command has arrived."""
 
 
 class Reporter:
-    """Progress to the caller of `up`, for as long as it reads."""
+    """Progress for the caller of `up`, as long as it reads."""
 
     def say(self, text: str) -> None:
         self.send(say=text)
@@ -80,11 +80,11 @@ class Keeper:
         self._down = threading.Event()
         self._ended: dict[str, str] = {}
         self._faults: dict[str, str] = {}
-        """By machine, in the order in which they were found: what was no doing of its user's."""
+        """Faults by machine, in the order found; what its user did is not among them."""
         self._switchboard = Switchboard()
 
     def keep(self, folder: UpFolder) -> None:
-        """Everything. Raises SundialError when it could not be brought up, or ended by itself."""
+        """Bring up, hold, take down. Raises SundialError if bringing up fails or if the topology ends by itself."""
         self._session.guard.remove_on_death(folder.path)
         error: SundialError | None = None
         control = Control(self._session.runtime.path / "keeper.sock", self)
@@ -103,32 +103,33 @@ class Keeper:
             error = self._bring_up.end(error)
             self._note(panics(self._bring_up.files))
             error = error or failure_of(self._faults)
+            self._bring_up.document.ended(self._ended)
             final, error, _ = self._bring_up.conclude(error, None, collect=False)
             control.answer_down(final)
         if error is not None:
             raise error
 
     def request_down(self) -> None:
-        """On the control socket's thread: end."""
+        """Request the end; called on the control socket's thread."""
         self._down.set()
         self._bring_up.queue.put(Tick())
 
     def status(self) -> dict[str, Any]:
-        """What `status` answers."""
+        """The answer to `status`."""
         rig = self._bring_up.rig
         machines = {name: self._ended.get(name, machine.state().value) for name, machine in rig.machines.items()}
         counters = rig.fabric.counters() if rig.fabric is not None else {}
         return {"state": self._bring_up.state.value, "machines": machines, "counters": counters}
 
     def virsh(self, argv: Sequence[str]) -> dict[str, Any]:
-        """What `virsh` answers."""
+        """The answer to `virsh`."""
         try:
             return {"printed": self._session.hypervisor.virsh(argv)}
         except SundialError as error:
             return {"failed": error.to_json()}
 
     def _boot(self) -> None:
-        """All guests up, each having answered a command."""
+        """Wait until each guest has answered a command."""
         self._bring_up.transition(State.PAUSED)
         self._bring_up.transition(State.RUNNING)
         self._reporter.say("booting the guests")
@@ -142,7 +143,7 @@ class Keeper:
                 self._switchboard.serve(rig.exec_socket(name), rig.commands_socket(name), streams=streams)
                 run_command(rig.commands_socket(name), name, images[name].greeting, BOOT_S, streams=streams)
             except OSError as error:
-                raise RunFailed(f"it takes no commands: {error.strerror}", machine=name) from error
+                raise RunFailed(f"does not accept commands: {error.strerror}", machine=name) from error
             except RunFailed as error:
                 error.console_tail = rig.console_tail(name)
                 raise
@@ -153,7 +154,7 @@ class Keeper:
         in_parallel([lambda: watch_boot(rig.machines, files), *calls])
 
     def _announce(self, folder: UpFolder, control: Path) -> None:
-        """Say that it is up: for later commands in a file, to the caller on stdout, which then is closed."""
+        """Report that it is up: in a file for later commands, and on stdout, which is then closed."""
         kept = self._kept()
         sockets = {machine.name: str(self._bring_up.rig.commands_socket(machine.name)) for machine in kept.machines}
         folder.write(KeeperRecord(str(control), kept, sockets))
@@ -161,7 +162,7 @@ class Keeper:
         _close_stdout()
 
     def _hold(self) -> None:
-        """Until down, or until there is nothing left to hold."""
+        """Wait for `down`, or until nothing is left to hold."""
         rig, files = self._bring_up.rig, self._bring_up.files
         guests = GuestWatch(rig.machines, files if self._request.clock == "real" else [])
         while not self._down.is_set():
@@ -182,13 +183,13 @@ class Keeper:
                         self._note({ended.machine: ended.how if ended.lost else f"the machine ended: {ended.how}"})
                     self._ended.setdefault(ended.machine, ended.how)
                     guests.forget(ended.machine)
-                # Where a machine ended the run, the fabric and the others follow, and it says why.
+                # If a machine ended the run, the fabric and the others follow, and that machine has the reason.
                 if rig.machines and len(self._ended) == len(rig.machines):
                     raise failure_of(self._faults) or RunFailed("all machines have ended")
         raise DownRequested
 
     def _note(self, found: Mapping[str, str]) -> None:
-        """Keep the first that is known of each machine: a panic is the cause of what follows it."""
+        """Keep the first fault of each machine: a panic causes what follows it."""
         for name, how in found.items():
             self._faults.setdefault(name, how)
             self._ended.setdefault(name, how)
@@ -236,7 +237,7 @@ def _order(request: UpRequest, places: Places) -> Order:
 
 
 def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: Clock = WALL) -> None:
-    """Until no guest is waited for. Raises RunFailed for guests that hang, and ends them, which wakes their waiters."""
+    """Wait for all guests. Raises RunFailed for guests that hang, and ends them, which wakes their waiters."""
     watchdog = Watchdog()
     while files := list(waited_for.values()):
         failed = next((bad for file in files for bad in file.look() if isinstance(bad, MachinePanicked)), None)
@@ -248,12 +249,12 @@ def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: 
             raise RunFailed(f"its kernel panicked: {failed.line}", machine=failed.machine)
         if hung is not None:
             who = ", ".join(hung.suspects)
-            raise RunFailed(f"hung while booting: nothing has moved for {hung.seconds:.0f} s", machine=who)
+            raise RunFailed(f"hung while booting: no progress for {hung.seconds:.0f} s", machine=who)
         clock.pause(BOOT_LOOK_S)
 
 
 def end_hung(machines: Machines, files: Sequence[GuestFiles], guests: GuestWatch, now: float) -> dict[str, str]:
-    """End those that write too much, or else the first that hangs: by its name, what became of it."""
+    """End machines that write too much, or else the first that hangs. Returns what happened by name."""
     for file in files:
         file.look()
     too_much = {file.machine: file.excess for file in files if file.excess is not None}
@@ -266,27 +267,27 @@ def end_hung(machines: Machines, files: Sequence[GuestFiles], guests: GuestWatch
         return {}
     for name in hung.suspects:
         machines[name].destroy()
-    return dict.fromkeys(hung.suspects, f"hung: nothing has moved for {hung.seconds:.0f} s")
+    return dict.fromkeys(hung.suspects, f"hung: no progress for {hung.seconds:.0f} s")
 
 
 def panics(files: Sequence[GuestFiles]) -> dict[str, str]:
-    """Of the machines whose kernel has panicked since the last look: what to say of each."""
+    """Messages by machine, for each kernel that has panicked since the last look."""
     found = (bad for file in files for bad in file.look())
     return {bad.machine: f"its kernel panicked: {bad.line}" for bad in found if isinstance(bad, MachinePanicked)}
 
 
 def failure_of(faults: Mapping[str, str]) -> RunFailed | None:
-    """What became of a topology whose machines have had these faults, by machine; None where there are none."""
+    """The error of a topology whose machines have had these faults, by machine; None: no faults."""
     if not faults:
         return None
     (machine, how), *rest = faults.items()
-    # What has befallen several, such as the end of libvirt's daemon, is said once.
+    # A fault of several machines, such as the end of libvirt's daemon, is reported once.
     others = [": ".join(other) for other in rest if other[1] != how]
     return RunFailed("; ".join([how, *others]), machine=machine)
 
 
 class Control:
-    """The control socket: one question a connection, each on the one thread that serves."""
+    """The control socket: one request a connection, all served by one thread."""
 
     def __init__(self, path: Path, keeper: Keeper) -> None:
         self.path = path
@@ -300,7 +301,7 @@ class Control:
         threading.Thread(target=self._serve, args=(server,), name="control", daemon=True).start()
 
     def answer_down(self, final: Path) -> None:
-        """Everything is down: answer those who asked for it."""
+        """Everything is down: answer the callers of `down`."""
         for stream in self._waiting:
             _answer(stream, {"captures": str(final)})
 
@@ -331,7 +332,7 @@ def _answer(stream: socket.socket, answer: dict[str, Any]) -> None:
 
 
 def _close_stdout() -> None:
-    """The caller of `up` is gone from here on."""
+    """The caller of `up` no longer reads."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

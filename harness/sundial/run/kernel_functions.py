@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the functions of a kernel are, from the guest itself: modules are where its snapshot has them.
+"""Addresses of a kernel's functions, read from the guest, because modules are where its snapshot has them.
 
-A machine that is restored from the snapshot, alone and for nothing else, prints its /proc/kallsyms; what it said is
-kept beside the snapshot, which does not change. The program that prints is a file of the job: the runner puts it in the
-place of an application's link.
+A machine is restored from the snapshot only to print its /proc/kallsyms. The output is kept next to the snapshot, which
+does not change. The program that prints is a file of the job: the runner puts it in the place of an application's link.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from sundial.seams.job import Job, Task
 Say = Callable[[str], None]
 ASK_S = 120.0
 APPLICATIONS = "/usr/lib/sundial"
-"""The folder of a guest's applications."""
+"""Folder of a guest's applications."""
 _SCRIPT = "#!/bin/sh\nexec busybox grep -i ' [tw] ' /proc/kallsyms >&3\n"
 _ENDED = b'{"type":"step"'
 
 
 class KernelReader:
-    """Asks the kernel of one node's like, as `snapshot` has it."""
+    """Reads the kernel symbols of a machine like one node, restored from `snapshot`."""
 
     def __init__(self, session: Session, plan: Plan, node: Node, boot: Boot, interactive: bool, snapshot: Snapshot):
         self._session = session
@@ -49,11 +48,11 @@ class KernelReader:
         self._maker = SnapshotMaker(session, plan, node, boot, interactive)
 
     def functions(self, application: str, say: Say) -> list[tuple[int, str]]:
-        """Address and name of each, asked once for a snapshot; `application` gives up its name. Raises RunFailed."""
+        """Address and name of each function, read once for a snapshot, in place of `application`. Raises RunFailed."""
         known = kept_kernel(self._snapshot.folder)
         if known is not None:
             return known
-        say(f"asking the kernel of {self._node.name} once where its functions are")
+        say(f"reading kernel symbols of {self._node.name} (once per snapshot)")
         folder = self._session.folder()
         try:
             functions = self._ask(folder, application)
@@ -80,7 +79,7 @@ class KernelReader:
         )
         spec = replace(
             self._maker.spec(folder),
-            name=self._session.domain_name(f"ask-{secrets.token_hex(3)}"),
+            name=self._session.domain_name(f"ask-{secrets.token_hex(3)}-{self._node.name}"),
             plugin=watch_plugin(self._session.places.plugin, supervisor=os.getpid()),
             memory_file=MemoryFile(self._snapshot.memory, shared=False),
             incoming=True,
@@ -112,7 +111,7 @@ class KernelReader:
             if line is not None:
                 raise self._failed(folder, f"it panicked: {line}")
             if machine.state() is MachineState.GONE:
-                raise self._failed(folder, "QEMU ended")
+                raise self._failed(folder, self._session.with_end("QEMU ended", machine))
             return _tail_has_ended(folder / "samples")
 
         try:
@@ -122,14 +121,14 @@ class KernelReader:
 
     def _failed(self, folder: Path, message: str) -> RunFailed:
         return RunFailed(
-            f"asking its kernel where functions are: {message}",
+            f"reading its kernel symbols: {message}",
             machine=self._node.name,
             console_tail=last_words(folder / "console"),
         )
 
 
 def _tail_has_ended(path: Path) -> bool:
-    """Whether the step's record is there; only the end is read, for what comes before is long."""
+    """True if the step's record is there; only the end is read, because the file is long."""
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 4096))
         return _ENDED in file.read()

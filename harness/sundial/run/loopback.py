@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest wrote of its loopback as a capture (harness/schemas/README.md, "nodes/NAME/loopback.bin").
+"""A capture from a guest's record of its loopback (harness/schemas/README.md, "nodes/NAME/loopback.bin").
 
-The guest hands over its kernel's blocks as they are (guest-apps/runner/capture.c). Frames are stamped by the kernel's
-clock; in front of each block both that clock and the TSC were read, which is what the run's time is made of.
+The guest passes on its kernel's blocks unchanged (guest-apps/runner/capture.c). Frames have stamps of the kernel's
+clock. Each block follows a reading of that clock and of the TSC, from which the run's time is computed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pathlib import Path
 
 from sundial import EPOCH_NS
 from sundial.errors import GuestFault
+from sundial.whole import whole
 
 LOOPBACK = "loopback.bin"
-"""Of a node's folder, until the run is over."""
+"""File in a node's folder, until the end of the run."""
 
 MAGIC = b"SDLLOOP1"
 _HEADER = struct.Struct("<8s6Q")
@@ -31,7 +32,7 @@ _KIND_AT = 48 + 10
 _OUTGOING = 4
 _SECOND_NS = 10**9
 UNEVEN_NS = 20
-"""Between two ticks the kernel's clock is off by a ns or so."""
+"""Error of the kernel's clock between two ticks, in ns."""
 _WAYS = {True: (0, 2), False: (1, 1)}
 """By whether it is sent: the interface of the capture, and the direction of epb_flags."""
 _ETHERNET = 1
@@ -39,8 +40,7 @@ _ETHERNET = 1
 
 @dataclass(frozen=True)
 class Block:
-    """One block, with what stands in front of it. `frames` begin at `begin` of the stream; `complete`: all of it is
-    there."""
+    """One block with its readings. `frames` begin at byte `begin` of the stream; `complete`: it is not cut off."""
 
     begin: int
     clocks: tuple[int, int, int]
@@ -51,7 +51,7 @@ class Block:
 
 
 def convert(stream: mmap.mmap | bytes, *, interface: str, zero_ns: int) -> Iterator[bytes]:
-    """The capture, piece by piece. A cut end is left out. Raises ValueError for what no guest writes."""
+    """The capture, piece by piece. A cut end is left out. Raises ValueError for malformed data."""
     blocks = list(_blocks(stream))
     yield _begin(interface)
     clocks = clocks_of([each.clocks for each in blocks] or [(0, 0, 0)])
@@ -73,7 +73,7 @@ class Clocks:
     end: tuple[int, int]
 
     def ahead_ns(self, clock_ns: int) -> int:
-        """At what the kernel's clock shows."""
+        """TSC's lead at a reading of the kernel's clock."""
         (one, here), (other, there) = self.begin, self.end
         return here if one == other else here + (there - here) * (clock_ns - one) // (other - one)
 
@@ -90,9 +90,9 @@ def clocks_of(readings: Sequence[tuple[int, int, int]]) -> Clocks:
 
 
 def collect_loopbacks(folder: Path) -> None:
-    """Write wire/SEGMENT.pcapng for each machine whose loopback was captured, in place of what its guest wrote.
+    """Write wire/SEGMENT.pcapng for each machine with a captured loopback, in place of its guest's record.
 
-    Raises GuestFault, with the machine, for what no guest writes.
+    Raises GuestFault, with the machine, for a malformed record.
     """
     document = json.loads((folder / "run.json").read_text())
     for name, node in document["nodes"].items():
@@ -109,14 +109,14 @@ def collect_loopbacks(folder: Path) -> None:
 
 def _write(raw: Path, target: Path, machine: str, interface: str, zero_ns: int) -> None:
     try:
-        with target.open("wb") as file:
+        with whole(target) as beside, beside.open("wb") as file:
             if not raw.stat().st_size:
                 file.writelines(convert(b"", interface=interface, zero_ns=zero_ns))
                 return
             with raw.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as stream:
                 file.writelines(convert(stream, interface=interface, zero_ns=zero_ns))
     except ValueError as error:
-        raise GuestFault(f"what it wrote of its loopback: {error}", machine=machine) from None
+        raise GuestFault(f"the record of its loopback is malformed: {error}", machine=machine) from None
 
 
 def _blocks(stream: mmap.mmap | bytes) -> Iterator[Block]:
@@ -137,7 +137,7 @@ def _blocks(stream: mmap.mmap | bytes) -> Iterator[Block]:
 
 
 def _frames(stream: mmap.mmap | bytes, block: int) -> Iterator[tuple[int, bool, bytes]]:
-    """When, whether it is sent or received, and the octets."""
+    """Time, direction and octets of each frame."""
     _, _, _, count, first, length, _ = _BLOCK.unpack_from(stream, block)
     at, end = block + first, block + length
     for _ in range(count):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the parts of Sundial are, and what it writes."""
+"""Programs and folders of Sundial on this host."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ class Places:
 
     @property
     def private(self) -> Path:
-        """What belongs to this host and is not worth keeping."""
+        """Folder of disposable files of this host."""
         return self.state / ".sundial"
 
     @property
     def libvirt_cache(self) -> Path:
-        """What libvirt has learnt about QEMU, shared between runs."""
+        """libvirt's cache of QEMU's capabilities, shared between runs."""
         return self.private / "capabilities"
 
     @property
     def programs(self) -> Path:
-        """Versions and digests of programs, which are asked and read again when they have changed."""
+        """Cache of programs' versions and digests, renewed when a program changes."""
         return self.private / "programs.json"
 
     @property
     def kvm(self) -> Path:
-        """Whether a guest boots under KVM here, since the host's last boot."""
+        """Cache of whether a guest boots under KVM here, valid until the host's next boot."""
         return self.private / "kvm.json"
 
     @property
@@ -70,11 +70,11 @@ class Places:
 
     @property
     def confine(self) -> Path:
-        """What starts QEMU with the rights of one machine."""
+        """The program that starts QEMU with the rights of one machine."""
         return self.checkout / CONFINE
 
     def check(self) -> None:
-        """Raises HostLacks for what was not built."""
+        """Raises HostLacks for a program that is not built."""
         programs = (self.plugin, "make -C harness/clock"), (self.confine, "make setup"), (self.fabric, "make setup")
         for path, hint in programs:
             if not path.is_file():

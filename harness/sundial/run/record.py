@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.json: everything that is needed to repeat a run, and what became of it. See harness/schemas."""
+"""run.json: everything that is needed to repeat a run, and its result. See harness/schemas."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from sundial.errors import SundialError
 from sundial.machines.images import Image
 from sundial.machines.seals import Book, sha256_of
 from sundial.model.network import Network
+from sundial.printable import printable
 from sundial.run.collect import Digests
 from sundial.run.places import Places, tool_version
 
 Status = Literal["complete", "failed", "interrupted"]
 VERSION = 1
-DIED = "the harness ended before the run did"
+DIED = "the harness ended before the run"
 
 
 class RunRecord:
-    """The document, filled in as the run goes on."""
+    """The document, filled in during the run."""
 
     def __init__(
         self,
@@ -77,18 +78,23 @@ class RunRecord:
         }
 
     def hosts(self, hosts: Mapping[str, dict[str, Any]]) -> None:
-        """Other computers that run machines, by name; a run without them says nothing of it."""
+        """Other hosts that run machines, by name; left out without any."""
         if hosts:
             self._document["hosts"] = {name: {**host, "frames": {}} for name, host in hosts.items()}
 
     def carried(self, frames: Mapping[str, Mapping[str, Mapping[str, int]]]) -> None:
-        """Frames that have gone to and from each of them."""
+        """Number of frames to and from each of them."""
         for name, by_interface in frames.items():
             self._document["hosts"][name]["frames"] = by_interface
 
     def zero(self, node: str, zero_ns: int) -> None:
-        """Where zero of the run's time axis is on a guest's clock."""
+        """Reading of a guest's clock at zero of the run's time axis."""
         self._document["nodes"][node]["zero_ns"] = zero_ns
+
+    def ended(self, machines: Mapping[str, str]) -> None:
+        """Machines of a topology that is kept up which ended before it was taken down, and how."""
+        for name, how in machines.items():
+            self._document["nodes"][name]["ended"] = printable(how)
 
     def over(
         self,
@@ -100,7 +106,7 @@ class RunRecord:
         digests: Digests,
         epoch_ns: int | None,
     ) -> None:
-        """What became of the run."""
+        """The run's result."""
         self._document["versions"] = self._versions.result()
         self._document["status"] = status
         self._document["error"] = None if error is None else error.to_json()
@@ -128,7 +134,7 @@ def _interfaces(network: Network, node: str) -> list[dict[str, Any]]:
 
 
 def read_counters(wire: Path) -> dict[str, Any]:
-    """wire/counters.json; empty where the fabric did not come to write it."""
+    """wire/counters.json; empty if the fabric did not write it."""
     try:
         counters = json.loads((wire / "counters.json").read_text())
     except (OSError, ValueError):
@@ -139,7 +145,7 @@ def read_counters(wire: Path) -> dict[str, Any]:
 def versions(
     places: Places, hypervisor: Mapping[str, str], images: Mapping[str, Image]
 ) -> Future[dict[str, str | None]]:
-    """Of everything that had a part in a run, asked for while the run starts."""
+    """Versions of all programs of a run, collected while it starts."""
     pool = ThreadPoolExecutor(1, "versions")
     asked = pool.submit(_versions, places, hypervisor, images)
     pool.shutdown(wait=False)
@@ -147,7 +153,7 @@ def versions(
 
 
 def _versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str, Image]) -> dict[str, str | None]:
-    """What we build ourselves is named by its content."""
+    """Digests of programs that we build."""
     programs = Book(places.programs)
     kernels = sorted({str(image.manifest.get("kernel_release", "")) for image in images.values()} - {""})
     return {
@@ -161,7 +167,7 @@ def _versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str
 
 
 def host() -> dict[str, Any]:
-    """The machine this runs on."""
+    """Description of this host."""
     cpu = re.search(r"^model name\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
     memory = re.search(r"^MemTotal:\s*(\d+) kB$", _text(Path("/proc/meminfo")), re.MULTILINE)
     return {

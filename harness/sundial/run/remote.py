@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines of one topology on another host: their files there, and here what passes on frames, records and consoles."""
+"""Machines of one topology on another host: their files there, and the forwarding of frames, records and consoles."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sundial.plan.domain import FrameStream, domain_xml
 from sundial.plan.jobs import encode_job
 
 DRAIN_S = 10.0
-"""For what a machine that has ended has written, and is still on its way."""
+"""Seconds to wait for output of an ended machine that is still under way."""
 
 
 class RemoteSite:
-    """All machines of `plan` on `host`. `folder` is the rig's, for sockets; its name tells rigs apart there."""
+    """All machines of `plan` on `host`. `folder` is the rig's, for sockets; its name is unique to the rig."""
 
     def __init__(self, host: RemoteHost, plan: Plan, folder: Path) -> None:
         self.host = host
@@ -41,7 +41,7 @@ class RemoteSite:
         exec_socket: Path | None,
         kvm: bool,
     ) -> Machine:
-        """Copy what it boots, open its ways, start it paused; the sockets are those that others here use.
+        """Copy a machine's boot files, open its forwarding, start it paused; its sockets are as for local machines.
 
         Raises RunFailed.
         """
@@ -77,11 +77,11 @@ class RemoteSite:
         return host.hypervisor.start(node.name, xml)
 
     def carried(self) -> dict[str, dict[str, int]]:
-        """Frames by interface."""
+        """Number of frames by interface."""
         return {end: relay.carried.to_json() for end, relay in self._frames.items()}
 
     def close(self) -> None:
-        """The machines have ended: keep what they wrote, and leave nothing there."""
+        """Keep the output of the machines, which have ended, and remove everything there."""
         for file in self._files:
             file.close(DRAIN_S)
         for relay in self._frames.values():

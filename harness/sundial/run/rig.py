@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan put up: the fabric and the machines of one topology, started, running, and taken down again.
+"""A plan in execution: the fabric and the machines of one topology, from start to end.
 
-Everything that happens comes as an event into one queue, whichever thread it was noticed on, and is taken out by the
-one loop of the rig's owner.
+Threads put events into one queue, and the loop of the rig's owner takes them out.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from sundial.errors import BadInput, RunFailed
 from sundial.machines import cores
 from sundial.machines.bootfiles import BootFiles
 from sundial.machines.confinement import hand_over, take_back
-from sundial.machines.console import last_words, tail
+from sundial.machines.console import last_words
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MachineState, MonitorError
 from sundial.machines.migration import MigrationFailed, load_state
 from sundial.machines.snapshots import Snapshot, SnapshotStore
@@ -42,12 +41,12 @@ Queue = SimpleQueue[Event | LifecycleEvent]
 Say = Callable[[str], None]
 STOP_S = 5.0
 GONE_S = 5.0
-"""How long libvirt may take to notice that a QEMU whose monitor it lost has ended."""
+"""Seconds that libvirt may take to notice the end of a QEMU whose monitor it lost."""
 
 
 class Rig:
-    """One topology, put up. `boots` says what each machine boots, `node_folder` where its console, samples, job and
-    domain are written."""
+    """One topology in execution. `boots` has the boot files of each machine, `node_folder` its folder for console,
+    samples, job and domain."""
 
     def __init__(
         self,
@@ -85,10 +84,10 @@ class Rig:
         self._deafen = contextlib.ExitStack()
 
     def prepare(self, say: Say) -> dict[str, Snapshot]:
-        """Find or make the snapshot of every machine; held until `take_down`. None under the real clock: guests boot.
+        """Find or make the snapshot of every machine, and hold it until `take_down`; none under the real clock.
 
-        A cold run boots its guests to the same instant and keeps what it took for itself alone. The step over a state
-        is what makes their clocks show one zero, and lets the job be handed in there, as in any other run.
+        A cold run boots its guests to the same instant, and no other run uses its snapshots. Thus the guests' clocks
+        have one zero, and jobs are handed in there as in any other run.
         """
         if self.plan.clock == "real":
             return {}
@@ -114,7 +113,7 @@ class Rig:
         return found
 
     def start_fabric(self) -> Fabric:
-        """The fabric, serving. Raises RunFailed."""
+        """Start the fabric. Raises RunFailed."""
         # The token in its name identifies it in every list of processes.
         config = self.folder / f"{self._session.runtime.token}.json"
         config.write_text(json.dumps(self.plan.fabric, indent=1) + "\n")
@@ -124,7 +123,7 @@ class Rig:
         return self.fabric
 
     def start_machines(self, snapshots: dict[str, Snapshot], start_order: Sequence[str]) -> None:
-        """All machines at once, paused. Raises RunFailed naming the first that did not start."""
+        """Start all machines in parallel, paused. Raises RunFailed with the first that did not start."""
         for hypervisor in (self._session.hypervisor, *(site.host.hypervisor for site in self.sites.values())):
             self._deafen.callback(hypervisor.listen(self.queue.put))
         nodes = ordered(self.plan.network.nodes, start_order)
@@ -135,13 +134,13 @@ class Rig:
         in_parallel([starter(node) for node in nodes])
         if self.plan.clock == "virtual":
             self.look_for_cores()
-            # Machines that a user has up have no end to hurry to, and may never be idle.
+            # Machines that stay up have no end to reach early, and may never be idle.
             fabric = None if self.fabric is None or self._interactive else self.fabric.pid()
             if fabric is not None:
                 cores.hurry(self._guests(), fabric)
 
     def look_for_cores(self) -> None:
-        """Other runs may have begun beside this one, or ended: whether guests have cores of their own goes by that."""
+        """Update whether guests have separate cores, after other runs have begun or ended."""
         if self.plan.clock == "real":
             return
         alone = self._session.runtime.is_alone()
@@ -153,22 +152,22 @@ class Rig:
         return [pid for machine in self.machines.values() if (pid := machine.pid()) is not None]
 
     def resume(self, start_order: Sequence[str] = ()) -> None:
-        """Let all guests run. Raises RunFailed."""
+        """Start all guests. Raises RunFailed."""
         for node in ordered(self.plan.network.nodes, start_order):
             machine = self.machines[node.name]
             try:
                 machine.resume()
             except MonitorError as error:
-                # On a busy host a short run may be over before the monitor answers. Its event says how it ended.
+                # On a busy host a short run may end before the monitor answers. Its event has the result.
                 if not _ends(machine):
-                    raise RunFailed(str(error), machine=node.name) from error
+                    raise self._failed(machine, str(error)) from error
 
     def zero_ns(self, machine: str) -> int:
-        """The guest clock's reading at zero of the run's axis; 0 where that is not known (real clock)."""
+        """The guest clock's reading at zero of the run's axis; 0 if unknown (real clock)."""
         return self._zeros.get(machine, 0)
 
     def report(self, machine: str) -> dict[str, Any]:
-        """What the machine's plugin wrote last; empty when it has written nothing."""
+        """The last report of the machine's plugin; empty if there is none."""
         try:
             written = json.loads((self.folder / f"report-{machine}").read_text())
         except (OSError, ValueError):
@@ -176,25 +175,24 @@ class Rig:
         return written if isinstance(written, dict) else {}
 
     def ended(self, event: LifecycleEvent) -> MachineEnded | None:
-        """What a lifecycle event means to a supervisor; None: nothing. Names are without the session's token."""
+        """The supervisor's event for a lifecycle event, or None. Names are without the session's token."""
         if event.machine not in self.machines:
             return None
         if event.happening is Happening.LOST:
             return MachineEnded(event.machine, event.reason, lost=True)
         if event.happening not in (Happening.STOPPED, Happening.CRASHED):
             return None
-        how = self.machines[event.machine].ending() or event.reason
-        words = self._last_words(event.machine)
+        how = self._session.end_of(self.machines[event.machine], event.reason)
         status = self.report(event.machine).get("status")
-        return MachineEnded(event.machine, f"{how}, {words}" if words else how, status if status != "ready" else None)
+        return MachineEnded(event.machine, how, status if status != "ready" else None)
 
     def console_tail(self, machine: str) -> tuple[str, ...]:
         return last_words(self._node_folder(machine) / "console.log")
 
     def take_down(self, hurry: bool = False) -> None:
-        """Stop the fabric (it writes what it has, unless in a hurry), end every machine, and leave nothing behind.
+        """Stop the fabric (it first writes its data, unless in a hurry), end every machine, and clean up.
 
-        Raises RunFailed where somebody has written to the memory that the machines were restored from.
+        Raises RunFailed if the memory from which machines were restored was changed.
         """
         if self.fabric is not None and (hurry or not self.fabric.stop(STOP_S)):
             self.fabric.kill()
@@ -243,7 +241,8 @@ class Rig:
             try:
                 load_state(machine, snapshot.state, self.folder)
             except MigrationFailed as error:
-                raise RunFailed(f"cannot be restored: {error}", machine=node.name) from error
+                _ends(machine)
+                raise self._failed(machine, f"cannot be restored: {error}") from error
 
     def _spec(self, node: Node, folder: Path, snapshot: Snapshot | None) -> DomainSpec:
         files = MachineFiles(
@@ -277,7 +276,7 @@ class Rig:
         )
 
     def _shared_memory(self, node: Node) -> list[Path]:
-        """What a machine maps of a virtual run: the times of all, and its own rings."""
+        """The shared memory that a machine of a virtual run maps: the times of all machines, and its rings."""
         shm = self.plan.paths.shm
         hand_over([shm], self._session.qemu_user)
         return [shm / "times", shm / f"rings-{node.index}"]
@@ -286,15 +285,15 @@ class Rig:
         return self.folder / f"c-{machine}.sock"
 
     def exec_socket(self, machine: str) -> Path:
-        """The machine's own command port: one host at a time."""
+        """The machine's command port, for one client at a time."""
         return self.folder / f"e-{machine}.sock"
 
     def commands_socket(self, machine: str) -> Path:
-        """Where the switchboard serves it to many."""
+        """The switchboard's socket, for many clients."""
         return self.folder / f"x-{machine}.sock"
 
     def _plugin(self, node: Node, zero_ns: int | None) -> Plugin | None:
-        if self._kvm:  # there are no plugins without TCG; the guard ends the machine should we die
+        if self._kvm:  # there are no plugins without TCG; the guard ends the machine if we die
             return None
         library = self._session.places.plugin
         if self.plan.clock == "real":
@@ -313,15 +312,13 @@ class Rig:
     def _boot(self, node: Node) -> Boot:
         return self._boots[node.name].started_by(self._session.emulator())
 
-    def _last_words(self, machine: str) -> str:
-        """The last thing its QEMU said, where libvirt runs in this process and keeps it."""
-        log = self._session.runtime.path / "log" / "qemu" / f"{self._session.domain_name(machine)}.log"
-        said = [line for line in tail(log, 20) if line.startswith(("sundial-clock:", "qemu-system"))]
-        return said[-1] if said else ""
+    def _failed(self, machine: Machine, what: str) -> RunFailed:
+        """The error `what` of a machine, with how the machine ended."""
+        return RunFailed(self._session.with_end(what, machine), machine=machine.name)
 
 
 def _ends(machine: Machine) -> bool:
-    """Whether the machine has ended, or does while libvirt notices it."""
+    """True if the machine has ended, or ends until libvirt notices it."""
     try:
         return wait_until(lambda: machine.state() is MachineState.GONE, seconds=GONE_S, what=f"end of {machine.name}")
     except DeadlineMissed:
@@ -329,7 +326,7 @@ def _ends(machine: Machine) -> bool:
 
 
 def ordered(nodes: Sequence[Node], start_order: Sequence[str]) -> list[Node]:
-    """Those named first, in that order, then the others. Raises BadInput for a name that is none of theirs."""
+    """The named machines in that order, then the others. Raises BadInput for an unknown name."""
     names = [node.name for node in nodes]
     for name in start_order:
         if name not in names:

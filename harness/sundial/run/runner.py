@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run: brought up, watched to its end, collected into its directory.
 
-Whatever fails after the run directory is there, the machines are taken down, what the guests finished is kept, and the
-directory is renamed with what happened in its run.json; then the error is raised.
+After a failure the machines are taken down, complete results of the guests are kept, the error is written to run.json,
+and the directory is renamed; then the error is raised.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -23,16 +24,17 @@ from sundial.run.bringup import BringUp, Order, State
 from sundial.run.directory import RunFolder, claim_exactly, claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import look_at_all
 from sundial.run.interrupts import Interrupts
+from sundial.run.needs import require_for
 from sundial.run.rig import ordered
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import (
-    DeadlinePassed,
     Event,
     Failed,
     JobDone,
     Supervisor,
     Tick,
     Verdict,
+    too_late,
 )
 from sundial.run.watch import GuestWatch, real_signs, virtual_signs
 from sundial.run.watchdog import SignsReader, Watchdog
@@ -50,12 +52,13 @@ def run(
     session: Session | None = None,
     watchdog: Watchdog | None = None,
 ) -> RunResult:
-    """Make one run; `start_order` names machines to be started first.
+    """Make one run; `start_order` names machines to start first.
 
     Raises BadInput before anything is started; HostLacks; RunFailed with the machine and its console's last lines;
-    Interrupted. The last two leave a run directory that says so, or a whole one where the machines had ended by then.
+    Interrupted. The last two leave a run directory with the error, or a complete one if the machines had ended.
     """
     ordered(request.experiment.network.nodes, start_order)
+    require_for(request.experiment.network)
     interrupts = Interrupts()
     with interrupts.taken():
         live = session or open_session(request.connect)
@@ -65,7 +68,7 @@ def run(
 
 
 def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
-    """What the run asks to be brought up."""
+    """The order to bring up the run's topology."""
     experiment = request.experiment
 
     def claim(nodes: list[str]) -> RunFolder:
@@ -126,58 +129,60 @@ class Run:
         finally:
             error = self._bring_up.end(error)
         if isinstance(error, BadInput):
-            # Functions to be traced are looked for in a guest, before any machine of the run is started.
+            # Functions to trace are looked up in a guest before any machine of the run starts.
             self._bring_up.forget()
             raise error
         final, error, wall_s = self._bring_up.conclude(error, virtual_ns, collect=True)
         error = error or self._interrupts.late
         if error is not None:
-            error.hint = error.hint or f"what there is of the run is in {_shown(final)}"
+            error.hint = error.hint or f"partial results are in {_shown(final)}"
+            if isinstance(error, RunFailed):
+                error.folder = final
             raise error
         assert virtual_ns is not None
         return RunResult(final, virtual_ns, wall_s)
 
     def _live(self) -> int:
-        """Up and watched to the end; the run's length. Raises RunFailed, Interrupted."""
+        """Bring up and watch to the end. Returns the run's length. Raises RunFailed, Interrupted."""
         self._bring_up.transition(State.PAUSED)
         self._progress.say(f"running {self._scenario} on {self._plan.network.name}")
         self._bring_up.transition(State.RUNNING)
         with self._while_running():
             verdict = self._watch()
         if isinstance(verdict, Failed):
-            raise self._failure(verdict)
+            raise _failure(verdict)
         self._wait_left()
+        if verdict.late:
+            raise _failure(too_late(self._plan.fabric["deadline_ns"], verdict.late))
         return verdict.virtual_ns
 
     def _watch(self) -> Verdict:
-        """The loop: events in the order in which they come, a look at the guests' files now and then."""
+        """The loop: events in their order, and regular checks of the guests' files."""
         supervisor = Supervisor()
         signs = self._signs()
         guests = GuestWatch(self._rig.machines, self._files if self._plan.clock == "real" else [])
-        deadline = Deadline(self._plan, time.monotonic())
         looked = 0.0
         while True:
             event = self._next()
             now = time.monotonic()
-            # First what the guests wrote: it says why, where the event says only that.
+            # First the guests' output: it has the reason, while the event has only the fact.
             found: list[Event] = [*look_at_all(self._files)]
             if event is not None:
-                found.append(event)
+                found.append(self._explained(event))
             if now - looked >= SIGNS_S:
                 looked = now
                 seen = signs()
                 self._show(seen.virtual_ns)
                 self._rig.look_for_cores()
                 hung = self._watchdog.look(seen, now) or guests.look(now)
-                late = deadline.look(seen.virtual_ns, now, self._not_done)
-                found += [event for event in (late, hung) if event is not None]
+                found += [] if hung is None else [hung]
             for each in found or [Tick()]:
                 verdict = supervisor.handle(each, now)
                 if verdict is not None:
                     return verdict
 
     def _next(self) -> Event | None:
-        """The next event, as the supervisor knows them; None when nothing came for a moment."""
+        """The next event for the supervisor; None after a moment without one."""
         try:
             event = self._bring_up.queue.get(timeout=TICK_S)
         except Empty:
@@ -187,6 +192,13 @@ class Run:
         if isinstance(event, JobDone) and event.status == 0 and event.machine in self._not_done:
             self._not_done.remove(event.machine)
         return event
+
+    def _explained(self, event: Event) -> Event:
+        """An event with what the guest has written of it."""
+        if not isinstance(event, JobDone):
+            return event
+        file = next(file for file in self._files if file.machine == event.machine)
+        return replace(event, failed=file.failed_step)
 
     def _signs(self) -> SignsReader:
         if self._plan.clock == "virtual":
@@ -201,14 +213,8 @@ class Run:
         where = "" if virtual_ns is None else f"{virtual_ns / 1e9:.1f} s simulated"
         self._progress.share(min(batches / expected, 0.99), where)
 
-    def _failure(self, failed: Failed) -> RunFailed:
-        name = failed.machine
-        lines = self._rig.console_tail(name) if name in self._rig.machines else ()
-        hint = "free some space, or choose another place with --out" if failed.disk_full else None
-        return RunFailed(failed.message, machine=name, console_tail=lines, hint=hint)
-
     def _wait_left(self) -> None:
-        """Machines under virtual time leave by themselves, with a last report; those of the real clock are ended."""
+        """Machines under virtual time end by themselves, with a last report; under the real clock they are ended."""
         if self._plan.clock != "virtual":
             return
         left = set(self._rig.machines)
@@ -220,30 +226,18 @@ class Run:
                     left.discard(event.machine)
 
 
-class Deadline:
-    """The scenario's deadline: on the run's time axis where it can be read, else on the wall since the start."""
-
-    def __init__(self, plan: Plan, started: float) -> None:
-        self._deadline_ns = plan.deadline_ns
-        self._real = plan.clock == "real"
-        self._started = started
-
-    def look(self, virtual_ns: int | None, now: float, waiting: Sequence[str]) -> DeadlinePassed | None:
-        if self._deadline_ns is None:
-            return None
-        passed_ns = int((now - self._started) * 1e9) if self._real else virtual_ns
-        if passed_ns is None or passed_ns < self._deadline_ns:
-            return None
-        return DeadlinePassed(self._deadline_ns / 1e9, tuple(waiting))
+def _failure(failed: Failed) -> RunFailed:
+    hint = "free some space, or choose another place with --out" if failed.disk_full else None
+    return RunFailed(failed.message, machine=failed.machine, hint=hint)
 
 
 def expected_batches(plan: Plan) -> int:
-    """How many batches of calls the jobs will make, for showing progress."""
+    """Number of batches of calls in the jobs, for progress."""
     return sum(_batches(step.options) for job in plan.jobs.values() for step in job.steps)
 
 
 def _batches(options: Mapping[str, Any]) -> int:
-    """Of a step: one for each of its functions or sizes."""
+    """Batches of a step: one for each of its functions or sizes."""
     return len(options.get("functions") or options.get("sizes") or [0])
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one harness process has for all its runs: the runtime folder, the guard, the connection to libvirt.
+"""Resources of one harness process for all its runs: the runtime folder, the guard, the connection to libvirt.
 
-libvirt's embedded driver can be opened at one place only in the life of a process, so a session lives as long as the
-process and is taken down at its end.
+A process can open libvirt's embedded driver at one place only, so a session lives as long as the process and is taken
+down at its end.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from pathlib import Path
 from sundial.machines.accelerator import Chosen, choose, probe_kernels, runs_kvm
 from sundial.machines.confinement import hand_over, qemu_user
 from sundial.machines.connection import open_hypervisor
+from sundial.machines.console import qemu_words
 from sundial.machines.guard import Guard
-from sundial.machines.hypervisor import Hypervisor
+from sundial.machines.hypervisor import Hypervisor, Machine
 from sundial.machines.remote import RemoteHost
 from sundial.machines.runtime import RuntimeFolder
 from sundial.machines.seals import Book
@@ -33,7 +34,7 @@ from sundial.run.places import Places, emulator
 
 @dataclass
 class Session:
-    """Open for the life of the process. Tests make their own from fakes."""
+    """Open until the process ends. Tests make theirs from fakes."""
 
     places: Places
     runtime: RuntimeFolder
@@ -45,7 +46,7 @@ class Session:
     open_host: Callable[[str, DaemonUri, Path, str], RemoteHost] = RemoteHost
     runs_kvm: Callable[[Path, Path], bool] = runs_kvm
     qemu_user: int | None = None
-    """Whom QEMU is made where root starts it."""
+    """User of QEMU if root starts it."""
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _hosts: dict[str, RemoteHost] = field(default_factory=dict)
 
@@ -56,19 +57,19 @@ class Session:
         return path
 
     def shm(self) -> Path:
-        """A new name for shared memory; the fabric makes the folder, the guard takes it away should we die."""
+        """A new name for shared memory; the fabric creates the folder, the guard removes it if we die."""
         path = self.shm_folder / f"{self.runtime.token}-{next(self._numbers)}"
         self.guard.remove_on_death(path)
         return path
 
     def host(self, name: str, uri: DaemonUri) -> RemoteHost:
-        """Another computer, connected for the life of the session. Raises HostLacks, RunFailed."""
+        """Another host, connected until the session ends. Raises HostLacks, RunFailed."""
         if name not in self._hosts:
             self._hosts[name] = self.open_host(name, uri, self.runtime.path, self.runtime.token)
         return self._hosts[name]
 
     def accelerator(self, clock: RunClock, asked: Accelerator) -> Chosen:
-        """What is to run machines; only for this host can KVM be tried. Raises HostLacks."""
+        """Accelerator of machines; KVM can be tested only on this host. Raises HostLacks."""
         if self.connect != EMBEDDED:
             return "kvm" if asked == "kvm" else "tcg"
         return choose(clock, asked, self._kvm_works)
@@ -78,7 +79,7 @@ class Session:
         return kernel is not None and self.runs_kvm(kernel, self.places.kvm)
 
     def emulator(self) -> Path:
-        """What libvirt starts: harness/confine before QEMU, or QEMU alone where a daemon has its own means.
+        """The program that libvirt starts: harness/confine in front of QEMU, or QEMU if a daemon confines it.
 
         Raises HostLacks.
         """
@@ -86,7 +87,7 @@ class Session:
 
     @property
     def run_as(self) -> tuple[int, int] | None:
-        """User and group that a system's daemon is to give QEMU, so that it can use our files; None: as it comes."""
+        """User and group of QEMU under a system's daemon, so that it can use our files; None: the daemon's choice."""
         system = self.connect != EMBEDDED and parse_daemon(self.connect).mode == "system"
         return (os.getuid(), os.getgid()) if system else None
 
@@ -99,11 +100,11 @@ class Session:
         mapped: Sequence[Path] = (),
         kvm: bool = False,
     ) -> Path | None:
-        """Write what one machine's QEMU is allowed into `policy`, and make the files that it writes its own.
+        """Write the permissions of one machine's QEMU to `policy`, and give it the files that it writes.
 
-        What it opens as if to write, and maps copy-on-write, stays whose it is.
+        Files that it opens for writing but maps copy-on-write keep their owner.
 
-        None where Sundial does not confine it. Raises HostLacks.
+        None if Sundial does not confine it. Raises HostLacks.
         """
         if self.connect != EMBEDDED:
             return None
@@ -113,11 +114,22 @@ class Session:
         return policy
 
     def domain_name(self, machine: str) -> str:
-        """What libvirt calls a machine: the token keeps it apart from those of other sessions."""
+        """libvirt's name of a machine; the token makes it unique among sessions."""
         return f"{self.runtime.token}-{machine}"
 
+    def end_of(self, machine: Machine, reason: str = "") -> str:
+        """How a machine's QEMU ended (`reason` where that is not known) and what it said last, as in `exit status 1,
+        qemu-system-x86_64: ...`. What it said is known where libvirt runs in this process.
+        """
+        log = self.runtime.path / "log" / "qemu" / f"{self.domain_name(machine.name)}.log"
+        return ", ".join(part for part in (machine.ending() or reason, qemu_words(log)) if part)
+
+    def with_end(self, what: str, machine: Machine) -> str:
+        """What went wrong with a machine, and how its QEMU ended, as far as that is known."""
+        return ": ".join(part for part in (what, self.end_of(machine)) if part)
+
     def close(self) -> None:
-        """End whatever still runs, and leave nothing behind."""
+        """End everything that still runs, and clean up."""
         for host in self._hosts.values():
             host.close()
         self.guard.end_processes()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the snapshot that a machine is restored from: boots a guest alone in virtual time until it waits for its job.
+"""Makes a machine's snapshot: boots a guest alone in virtual time until it waits for its job.
 
-Its main memory is a file from the beginning. The plugin sees the guest's `sundial-ready`, writes the report with zero
-of the time axis and pauses the machine; then the rest of its state is taken.
+Its main memory is a file from the start. At the guest's `sundial-ready` the plugin writes the report with zero of the
+time axis and pauses the machine; then the rest of its state is saved.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NOWHERE = Path("/")
 
 
 def snapshot_key(spec: DomainSpec, mips: Decimal, boot: Boot, plugin: Path, qemu: str) -> SnapshotKey:
-    """The key of the snapshot that fits the domain `spec`: all of its XML but what differs from run to run."""
+    """The key of the snapshot for the domain `spec`: all of its XML except what differs between runs."""
     shape = replace(
         spec,
         name="-",
@@ -74,7 +74,7 @@ def snapshot_key(spec: DomainSpec, mips: Decimal, boot: Boot, plugin: Path, qemu
 
 
 class SnapshotMaker:
-    """Boots one node's like and saves it; an interactive machine has two ports more."""
+    """Boots a machine like one node and saves it; an interactive machine has two more ports."""
 
     def __init__(self, session: Session, plan: Plan, node: Node, boot: Boot, interactive: bool, clock: Clock = WALL):
         self._session = session
@@ -85,7 +85,7 @@ class SnapshotMaker:
         self._clock = clock
 
     def spec(self, folder: Path) -> DomainSpec:
-        """The domain that is booted, with its files in `folder`."""
+        """The domain to boot, with its files in `folder`."""
         files = MachineFiles(
             console=folder / "console",
             samples=folder / "samples",
@@ -96,11 +96,11 @@ class SnapshotMaker:
         )
         plugin = boot_plugin(self._node, self._session.places.plugin, supervisor=os.getpid(), report=folder / "report")
         paths = replace(self._plan.paths, sockets=folder)
-        name = self._session.domain_name(f"boot-{secrets.token_hex(3)}")
+        name = self._session.domain_name(f"boot-{secrets.token_hex(3)}-{self._node.name}")
         return domain_spec(replace(self._plan, paths=paths), self._node, name, self._boot, files, plugin=plugin)
 
     def make(self, target: Path) -> int:
-        """Boot, wait for the guest to wait, write state and memory to `target`; its clock then. Raises RunFailed."""
+        """Boot until the guest waits, and write state and memory to `target`. Returns its clock. Raises RunFailed."""
         booted = target / "booted"
         with self._own_folder() as folder:
             (folder / "job").write_bytes(encode_job(WAITING))
@@ -117,7 +117,7 @@ class SnapshotMaker:
                 zero_ns = self._wait_frozen(machine, folder)
                 save_state(machine, target / STATE, folder, self._clock)
             except MigrationFailed as error:
-                raise RunFailed(f"the snapshot could not be taken: {error}") from error
+                raise RunFailed(f"its snapshot could not be saved: {error}") from error
             finally:
                 machine.destroy()
         copy_without_zeros(booted, target / MEMORY)
@@ -145,10 +145,10 @@ class SnapshotMaker:
             signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=processor_s([machine]))
             hung = watchdog.look(signs, self._clock.now())
             if hung is not None:
-                raise self._failed(folder, f"hung: nothing has moved for {hung.seconds:.0f} s")
+                raise self._failed(folder, f"hung: no progress for {hung.seconds:.0f} s")
             state = machine.state()
             if state is MachineState.GONE:
-                raise self._failed(folder, "QEMU ended while it booted")
+                raise self._failed(folder, self._session.with_end("QEMU ended while it booted", machine))
             return state is MachineState.PAUSED and report.is_file()
 
         try:
@@ -158,10 +158,10 @@ class SnapshotMaker:
         try:
             return int(json.loads(report.read_text())["zero_ns"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise self._failed(folder, "the plugin's report cannot be read") from error
+            raise self._failed(folder, "the plugin's report is malformed") from error
 
     def _wait_gone(self, machine: Machine) -> None:
-        """A kernel that panicked still prints where, and then ends its machine."""
+        """After a panic the kernel prints its trace and then ends its machine."""
         with suppress(DeadlineMissed):
             wait_until(
                 lambda: machine.state() is MachineState.GONE, seconds=PANIC_S, what="last words", clock=self._clock

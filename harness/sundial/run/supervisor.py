@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides when a run is over, and how. Pure: events and the time in, a verdict out.
+"""Decides when and how a run ends. Pure: events and the time in, a verdict out.
 
     phase       event                             then
     ---------   -------------------------------   ------------------------------------------------------------------
@@ -9,21 +9,20 @@
                 machine ended, report `finished`  running: it has reached the end before the fabric said so
                 machine ended, report `aborted`   running: a victim; failed after VICTIM_S unless the culprit shows
                 machine ended otherwise           failed, the machine named
-                machine lost                      failed, the machine named, in the words that say what was lost
-                kernel panic                      running: it still prints where; failed, the machine named, when the
-                                                  machine has ended, or after PANIC_S
+                machine lost                      failed, the machine named, with what was lost
+                kernel panic                      running: it still prints its trace; failed, the machine named, when
+                                                  the machine has ended, or after PANIC_S
                 guest's error line                failed, the machine named
                 job done, status not 0            failed, the machine named
-                deadline                          failed
                 hung                              failed, the machine named
-    finishing   fabric ended with status 0        finished
+    finishing   fabric ended with status 0        finished, or finished without machines that were late
                 fabric ended otherwise            failed
-                FINISH_S passed                   failed: the fabric does not end
+                FINISH_S passed                   failed: the fabric did not end
                 anything else                     finishing
     over        anything                          the verdict is final
 
-Where several things happen at once the order of the events decides, but for victims; a panic is the cause of
-what follows it.
+If several things happen at once, the order of the events decides, except for victims; a panic causes what follows
+it.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ PANIC_S = 2.0
 FINISH_S = 20.0
 DISK_FULL_STATUS = 5
 VICTIM_STATUS = 6
-"""Of a fabric that ends since a QEMU ended the run, which says why itself."""
+"""Exit status of a fabric that ends because a QEMU ended the run; that QEMU reports the reason."""
 
 
 @dataclass(frozen=True)
 class MachineEnded:
-    """QEMU is gone; `report` is the last status its plugin wrote, `how` what is known of its end."""
+    """QEMU has ended; `report` is the last status of its plugin, `how` the known facts about its end."""
 
     machine: str
     how: str
     report: str | None = None
     lost: bool = False
-    """It cannot be reached any more, and `how` says why."""
+    """It is no longer reachable; `how` has the reason."""
 
 
 @dataclass(frozen=True)
 class MachinePanicked:
-    """The guest's kernel panicked, with these words."""
+    """The guest's kernel panicked with this message."""
 
     machine: str
     line: str
@@ -66,43 +65,37 @@ class GuestFailed:
     machine: str
     message: str
     gave_up: bool = False
-    """It waited for a server in vain; the cause, if there is one, happened before."""
+    """It gave up waiting for a server; the cause, if any, happened before."""
 
 
 @dataclass(frozen=True)
 class JobDone:
-    """The guest said done."""
+    """The guest has reported the end of its job. `failed`: the program that failed and its status, if known."""
 
     machine: str
     status: int
+    failed: str | None = None
 
 
 @dataclass(frozen=True)
 class FabricFinished:
-    """The fabric has written its captures; `virtual_ns` is the run's length."""
+    """The fabric has written its captures; `virtual_ns` is the run's length, `late` were not done at the deadline."""
 
     virtual_ns: int
+    late: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class FabricEnded:
-    """The fabric's process is gone; a negative status is a signal. `said` is its last line on stderr."""
+    """The fabric's process has ended; a negative status is a signal. `said` is its last line on stderr."""
 
     status: int
     said: str = ""
 
 
 @dataclass(frozen=True)
-class DeadlinePassed:
-    """The scenario's time is over; `waiting` are the machines that had not said done."""
-
-    deadline_s: float
-    waiting: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Hung:
-    """Nothing has moved for `seconds`; `suspects` are those that the others wait for."""
+    """There was no progress for `seconds`; `suspects` are the machines that the others wait for."""
 
     seconds: float
     suspects: tuple[str, ...]
@@ -113,21 +106,20 @@ class Tick:
     """Time has passed, nothing else."""
 
 
-Event = (
-    MachineEnded | MachinePanicked | GuestFailed | JobDone | FabricFinished | FabricEnded | DeadlinePassed | Hung | Tick
-)
+Event = MachineEnded | MachinePanicked | GuestFailed | JobDone | FabricFinished | FabricEnded | Hung | Tick
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The run went to its end."""
+    """The run reached its end, or its deadline if machines were `late`."""
 
     virtual_ns: int
+    late: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The run ended badly; `machine` is a machine's name, `fabric`, or None."""
+    """The run failed; `machine` is a machine's name, `fabric`, or None."""
 
     message: str
     machine: str | None = None
@@ -149,7 +141,7 @@ class Supervisor:
     def __init__(self) -> None:
         self.phase = Phase.RUNNING
         self.verdict: Verdict | None = None
-        self._virtual_ns = 0
+        self._finished = Finished(0)
         self._finishing_since = 0.0
         self._victim: tuple[float, MachineEnded | FabricEnded] | None = None
         self._panic: tuple[float, MachinePanicked] | None = None
@@ -167,9 +159,9 @@ class Supervisor:
         if self._panic is not None:
             return self._after_panic(*self._panic, event, now)
         match event:
-            case FabricFinished(virtual_ns):
+            case FabricFinished(virtual_ns, late):
                 self.phase = Phase.FINISHING
-                self._virtual_ns = virtual_ns
+                self._finished = Finished(virtual_ns, late)
                 self._finishing_since = now
             case FabricEnded(status) if status == VICTIM_STATUS:
                 self._victim = (now, event)
@@ -182,21 +174,16 @@ class Supervisor:
             case MachineEnded(report="aborted"):
                 self._victim = self._victim or (now, event)
             case MachineEnded(machine, how):
-                return Failed(f"the machine ended before the run did: {how}", machine)
+                return Failed(f"the machine ended before the run: {how}", machine)
             case MachinePanicked():
                 self._panic = (now, event)
             case GuestFailed(machine, message):
                 return Failed(message, machine)
-            case JobDone(machine, status) if status != 0:
-                return Failed(f"its job failed with status {status}", machine)
-            case DeadlinePassed(deadline_s, waiting):
-                whom = f"; still waiting for {', '.join(waiting)}" if waiting else ""
-                return Failed(
-                    f"the deadline of {deadline_s:g} s passed{whom}", waiting[0] if len(waiting) == 1 else None
-                )
+            case JobDone(machine, status, failed) if status != 0:
+                return Failed(f"its job failed: {failed or f'status {status}'}", machine)
             case Hung(seconds, suspects):
                 return Failed(
-                    f"hung: nothing has moved for {seconds:.0f} s"
+                    f"hung: no progress for {seconds:.0f} s"
                     + (f", all others wait for {', '.join(suspects)}" if suspects else ""),
                     suspects[0] if len(suspects) == 1 else None,
                 )
@@ -206,7 +193,7 @@ class Supervisor:
             victim = self._victim[1]
             if isinstance(victim, FabricEnded):
                 return _fabric_failure(victim)
-            return Failed("the machine left because something else in the run had failed", victim.machine)
+            return Failed("the machine ended because another part of the run failed", victim.machine)
         return None
 
     @staticmethod
@@ -218,10 +205,16 @@ class Supervisor:
 
     def _finishing(self, event: Event, now: float) -> Verdict | None:
         if isinstance(event, FabricEnded):
-            return Finished(self._virtual_ns) if event.status == 0 else _fabric_failure(event)
+            return self._finished if event.status == 0 else _fabric_failure(event)
         if now - self._finishing_since >= FINISH_S:
-            return Failed(f"it does not end, {FINISH_S:g} s after the run did", "fabric")
+            return Failed(f"did not end within {FINISH_S:g} s after the run", "fabric")
         return None
+
+
+def too_late(deadline_ns: int, late: tuple[str, ...]) -> Failed:
+    """A run that came to its deadline before these machines were done."""
+    message = f"the deadline of {deadline_ns / 1e9:g} s passed; still waiting for {', '.join(late)}"
+    return Failed(message, late[0] if len(late) == 1 else None)
 
 
 def _fabric_failure(event: FabricEnded) -> Failed:
@@ -230,7 +223,7 @@ def _fabric_failure(event: FabricEnded) -> Failed:
         return Failed(f"the disk is full, captures cannot be written{said}", "fabric", disk_full=True)
     if event.status < 0:
         return Failed(f"was killed by {_signal_name(-event.status)}{said}", "fabric")
-    return Failed(f"ended before the run did, with status {event.status}{said}", "fabric")
+    return Failed(f"ended before the run, with status {event.status}{said}", "fabric")
 
 
 def _signal_name(number: int) -> str:

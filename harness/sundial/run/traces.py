@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of a run: the points of each machine before it starts, its stamps into the run directory when it has ended."""
+"""Traces of a run: the points of each machine before its start, and its stamps in the run directory after its end."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from sundial.plan.points import Table, Tables, points_of
 from sundial.run.kernel_functions import APPLICATIONS, KernelReader
 from sundial.run.session import Session
 from sundial.seams.trace import HEADER_BYTES, STAMP_BYTES
+from sundial.whole import whole
 
 TRACE, POINTS = "trace.bin", "points.json"
 Say = Callable[[str], None]
 
 
 class Traces:
-    """Of all machines of one run."""
+    """Traces of all machines of one run."""
 
     def __init__(self, plan: Plan, images: Mapping[str, Image], folder: Path) -> None:
         """`folder`: where machines may write. Raises BadInput for a machine whose programs are not known."""
@@ -36,10 +37,10 @@ class Traces:
         for node in nodes:
             _check_boots(node, self._images[node.image])
         self._kernels: dict[str, Table] = {}
-        """By snapshot: machines that are restored from one have one."""
+        """Symbol tables by snapshot; machines restored from one share a table."""
 
     def files(self, machine: str) -> TraceFiles | None:
-        """What the plugin is given; None for a machine that is not traced."""
+        """Arguments of the plugin; None for a machine without trace."""
         if machine not in self._plan.traced:
             return None
         return TraceFiles(self._folder / f"trace-{machine}", self._folder / f"points-{machine}")
@@ -65,7 +66,7 @@ class Traces:
         (target / POINTS).write_text(json.dumps(chosen.points.model_dump(mode="json"), indent=1) + "\n")
 
     def collect(self, report: Callable[[str], Mapping[str, Any]], target: Callable[[str], Path]) -> RunFailed | None:
-        """Copy the stamps of machines that have ended to `target`; what is wrong where some of them are missing."""
+        """Copy the stamps of ended machines to `target`. Returns an error if stamps are missing."""
         wrong = None
         for machine in self._plan.traced:
             files = self.files(machine)
@@ -73,7 +74,8 @@ class Traces:
                 continue
             stamps = report(machine).get("stamps")
             # Not moved: it may be another user's.
-            shutil.copyfile(files.trace, target(machine) / TRACE)
+            with whole(target(machine) / TRACE) as beside:
+                shutil.copyfile(files.trace, beside)
             length = (target(machine) / TRACE).stat().st_size
             if not isinstance(stamps, int) or length != HEADER_BYTES + STAMP_BYTES * stamps:
                 what = f"its trace has {length} bytes, and it counted {stamps} stamps of {STAMP_BYTES}"
@@ -82,9 +84,9 @@ class Traces:
 
 
 def _check_boots(node: Node, image: ImageTables) -> None:
-    """Raises BadInput for a machine of whose programs it is not known where functions are."""
-    # Of a guest that keeps its programs in folders, and of one that has none.
+    """Raises BadInput for a machine whose programs have no symbol table."""
+    # For guests with and without folders of programs.
     own = any(path.startswith(f"{APPLICATIONS}/") or path.removeprefix("/") in image.programs for path, _ in node.files)
     if own or node.initrd is not None or (node.kernel is not None and image.kernel is not None):
-        what = f"machine {node.name!r} boots programs of its own, of which there is no table of functions"
+        what = f"machine {node.name!r} boots its own programs, which have no symbol table"
         raise BadInput(what, field="trace", allowed="machines that boot the programs of their image")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is written about a topology that is up: `.sundial/up/TOPOLOGY/keeper.json`, and a lock that its keeper holds.
+"""Files about a topology that is up: `.sundial/up/TOPOLOGY/keeper.json`, and a lock that its keeper holds.
 
-The lock tells whether it is up, for it goes with the process that holds it, whatever ends that.
+The topology is up while the lock is held; the lock ends with the keeper's process, for whatever reason.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from sundial.plan.request import Kept, KeptMachine, UpRequest
-from sundial.run.directory import write_whole
 from sundial.run.places import Places
+from sundial.whole import whole
 
 RECORD = "keeper.json"
 LOG = "keeper.log"
@@ -26,13 +26,13 @@ LOG = "keeper.log"
 
 @dataclass(frozen=True)
 class KeeperRecord:
-    """Everything that a later command must know of a keeper."""
+    """Data about a keeper for later commands."""
 
     control: str
     """Its control socket."""
     kept: Kept
     exec_sockets: dict[str, str]
-    """The switchboard's, by machine."""
+    """Sockets of the switchboard, by machine."""
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "kept": self.kept.to_json()}
@@ -45,7 +45,7 @@ def kept_from_json(document: dict[str, Any]) -> Kept:
 
 
 def request_to_json(request: UpRequest, places: Places) -> dict[str, Any]:
-    """What the keeper's process is started with."""
+    """Request to the keeper's process."""
     return {
         "topology": request.topology.model_dump(mode="json", exclude_none=True),
         "clock": request.clock,
@@ -76,12 +76,12 @@ class UpFolder:
         self._lock: int | None = None
 
     def make(self) -> None:
-        """An empty folder for the keeper that is started next; what a dead one left goes."""
+        """Empty the folder for a new keeper; files of a dead one are removed."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir(parents=True, exist_ok=True)
 
     def take(self) -> bool:
-        """Become its keeper, for the life of this process; False: another process is."""
+        """Become its keeper until this process ends. False if another process is."""
         self.path.mkdir(parents=True, exist_ok=True)
         handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -93,14 +93,14 @@ class UpFolder:
         return True
 
     def let_go(self) -> None:
-        """No longer its keeper; the folder goes."""
+        """Stop being its keeper and remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def is_taken(self) -> bool:
-        """Whether a keeper lives."""
+        """True if a keeper lives."""
         try:
             handle = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -114,12 +114,13 @@ class UpFolder:
         return False
 
     def write(self, record: KeeperRecord) -> None:
-        write_whole(self.path / RECORD, json.dumps(record.to_json(), indent=1) + "\n")
+        with whole(self.path / RECORD) as beside:
+            beside.write_text(json.dumps(record.to_json(), indent=1) + "\n")
 
     def read(self) -> KeeperRecord | None:
-        """The record of a living keeper that has come up; what a dead one left is taken away.
+        """The record of a living keeper whose topology is up; files of a dead one are removed.
 
-        A folder without a record may be that of a keeper that is about to take it.
+        A folder without a record may belong to a keeper that is about to write one.
         """
         if not self.is_taken():
             if (self.path / RECORD).exists():

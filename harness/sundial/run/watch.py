@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signs of life of a run, read where they can be read without disturbing it."""
+"""Signs of life of a run, read without disturbing it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Machines = Mapping[str, Machine]
 
 
 def processor_s(machines: Iterable[Machine]) -> tuple[float, ...] | None:
-    """Processor time that each of these has used; None where that of one cannot be read."""
+    """Processor time that each of these has used; None for one whose time is not readable."""
     used = [machine.processor_s() for machine in machines]
     known = tuple(seconds for seconds in used if seconds is not None)
     return known if len(known) == len(used) else None
 
 
 def guest_signs(machines: Machines, files: Sequence[GuestFiles]) -> Signs:
-    """Of guests by themselves; `files` are theirs. What others do, such as calling them, is not a sign of life."""
+    """Signs of life of single guests; `files` are theirs. Actions of others, such as calls, are not signs of life."""
     names = tuple(file.machine for file in files)
     return Signs(tuple(file.seen_bytes for file in files), names, True, processor_s(machines[name] for name in names))
 
@@ -66,10 +66,10 @@ def real_signs(
         silent = [file for file in files if not file.said_hello]
         if silent:
             return guest_signs(machines, silent)
-        progress = tuple(file.told_bytes for file in files)
+        progress = tuple(file.work_bytes for file in files)
         counted = counters()
         if not counted:
-            # Without a fabric that answers no frame travels, so everybody waits for it.
+            # If the fabric does not answer, no frame travels, so all machines wait for it.
             return Signs((*progress, frames), (FABRIC,))
         frames = _frames(counted)
         return Signs((*progress, frames), tuple(waiting()))
@@ -78,24 +78,24 @@ def real_signs(
 
 
 class GuestWatch:
-    """Each guest by itself, under the real clock, where one says that it is alive also when it has nothing to do."""
+    """Watches each guest separately, under the real clock, where idle guests write alive lines too."""
 
     def __init__(self, machines: Machines, files: Sequence[GuestFiles]) -> None:
         self._machines = machines
         self._watched = {file.machine: (file, Watchdog()) for file in files}
 
     def look(self, now: float) -> Hung | None:
-        """The first that hangs."""
+        """The first machine that hangs."""
         found = [dog.look(guest_signs(self._machines, [file]), now) for file, dog in self._watched.values()]
         return next((hung for hung in found if hung is not None), None)
 
     def forget(self, machine: str) -> None:
-        """It has ended."""
+        """Stop watching an ended machine."""
         self._watched.pop(machine, None)
 
 
 def _frames(counters: dict[str, Any]) -> int:
-    """All frames that ports have sent."""
+    """Number of frames that ports have sent."""
     try:
         return sum(
             int(port["tx_frames"]) for segment in counters["segments"].values() for port in segment["ports"].values()

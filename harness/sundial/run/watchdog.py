@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notices that nothing moves any more. Pure: signs of life and the time in, who is hung out."""
+"""Detects a run without progress. Pure: signs of life and the time in, hung machines out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SILENT_PROCESSOR_S = 25.0
 """A boot takes 5 s of a processor or so, however long it has to wait for them on a busy host; later there is a sign
 every 5 s under the real clock."""
 UNSEEN_S = 90.0
-"""For guests whose processor time cannot be read, since they run elsewhere."""
+"""Seconds for guests on other hosts, whose processor time is not readable."""
 ALIVE_S = 0.2
-"""Processor time that shows a guest to be at work; a halted machine's timers take less."""
+"""Processor time that proves a guest to be at work; the timers of a halted machine take less."""
 
 
 @dataclass(frozen=True)
@@ -24,26 +24,26 @@ class Signs:
     """Signs of life at one moment. Any change in `moving` means that the run is alive."""
 
     moving: tuple[int, ...]
-    """Frames, gates, bytes of samples and consoles: whatever only grows."""
+    """Counts of frames, gates, and bytes of samples and consoles; they only grow."""
     suspects: tuple[str, ...] = ()
-    """Whom the others wait for, where that can be seen: machines by name, or `fabric`."""
+    """Machines by name, or `fabric`, that the others wait for, if known."""
     by_processor: bool = False
-    """The suspects are judged by the processor time that they use without a sign, and not by the wall."""
+    """True if suspects are judged by their processor time without a sign, not by wall time."""
     processor_s: tuple[float, ...] | None = None
-    """That processor time of each suspect, where it can be read."""
+    """Processor time of each suspect, if readable."""
     virtual_ns: int | None = None
-    """Where everybody has got to on the run's time axis, where that is known."""
+    """Time that all machines have reached on the run's axis, if known."""
 
 
 SignsReader = Callable[[], Signs]
-"""Looks at the run, without disturbing it."""
+"""Reads signs of life of the run without disturbing it."""
 
 
 class Watchdog:
-    """Takes the signs now and then; answers Hung when they have not changed for `hung_s` seconds.
+    """Takes signs of life; returns Hung if they have not changed for `hung_s` seconds.
 
-    A guest watched by itself may compute for long without a sign. It is hung when it has not even taken processor time
-    for `hung_s`, or has taken `silent_processor_s` of it: wall time alone says nothing on a busy host.
+    A guest that is watched separately may compute for long without a sign. It is hung if it has used no processor time
+    for `hung_s`, or `silent_processor_s` of it without a sign: wall time proves nothing on a busy host.
     """
 
     def __init__(self, hung_s: float = HUNG_S, silent_processor_s: float = SILENT_PROCESSOR_S) -> None:
@@ -57,7 +57,7 @@ class Watchdog:
         self._worked_at = 0.0
 
     def look(self, signs: Signs, now: float) -> Hung | None:
-        # A harness that was itself stopped for a while has seen nothing, and must not draw conclusions.
+        # A harness that was itself stopped has no observations of that time.
         slept = self._looked is not None and now - self._looked > self._hung_s / 2
         self._looked = now
         seen = (signs.by_processor and signs.suspects, signs.moving)

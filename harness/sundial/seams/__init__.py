@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formats in which the parts of Sundial talk to one another, as typed models; prose in harness/schemas/README.md.
+"""The formats between the parts of Sundial as typed models; harness/schemas/README.md describes them.
 
-One module for each format. What a kind of segment or an application adds to a format stays open here and is checked
-by that kind. `python -m sundial.seams.write` writes the JSON Schemas.
+One module for each format. Additional fields of a kind of segment or of an application are open here; that kind checks
+them. `python -m sundial.seams.write` writes the JSON Schemas.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control: the frames by which a guest speaks to the harness, the events and commands of sundial-fabric."""
+"""Control: frames from a guest to the harness, and events and commands of sundial-fabric."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from sundial.seams.form import Form, Instant
+from sundial.seams.form import Form, Instant, Items
 
 ETHERTYPE = 0x88B5
 """Frames of this type whose payload begins with `sundial-` are neither forwarded nor captured."""
@@ -17,7 +17,7 @@ _DONE = b"sundial-done"
 
 
 def done_payload(status: int) -> bytes:
-    """What a guest sends when all its steps have ended; `status` 0: all well."""
+    """The frame that a guest sends when all its steps have ended; `status` 0: success."""
     return _DONE + bytes([status])
 
 
@@ -35,7 +35,7 @@ class Listening(Form):
 
 
 class MachineDone(Form):
-    """A machine has said done."""
+    """A machine has reported the end of its job."""
 
     event: Literal["done"]
     machine: str
@@ -48,10 +48,12 @@ class Finished(Form):
 
     event: Literal["finished"]
     virtual_ns: Instant
+    late: Items[str] = ()
+    """Machines that were not done at the deadline; left out where there are none."""
 
 
 class Command(Form):
-    """A line on the control socket: answer the counters, or end the run now."""
+    """A line on the control socket: return the counters, or end the run now."""
 
     command: Literal["counters", "stop"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wire/counters.json`: what the fabric counted, by segment, port and device. Written by sundial-fabric."""
+"""`wire/counters.json`: the fabric's counters, by segment, port and device. Written by sundial-fabric."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sundial.seams.form import Form, Natural, OpenForm
 
 
 class Port(OpenForm):
-    """What passed one port. `tx` is what the machine sent, `rx` what it was given."""
+    """Traffic of one port. `tx`: sent by the machine; `rx`: delivered to it."""
 
     offered_frames: Natural
     """Frames that the machine handed to its adapter."""
@@ -20,11 +20,11 @@ class Port(OpenForm):
     rx_frames: Natural
     rx_bytes: Natural
     adapter_full: Natural
-    """Times that the adapter's ring had no place left."""
+    """Number of times that the adapter's ring was full."""
     dropped: dict[str, Natural]
     """Frames that the segment dropped, by reason."""
     undelivered: Natural
-    """Frames still on their way when the run ended."""
+    """Frames still under way at the end of the run."""
     deferred: Natural
     collisions: Natural
     excessive_collisions: Natural
@@ -37,7 +37,7 @@ class Port(OpenForm):
 
 
 class Channel(Form):
-    """What passed one virtual channel of a switch, copies counted where they leave."""
+    """Traffic of one virtual channel of a switch; copies count where they leave."""
 
     cells_in: Natural
     cells_out: Natural
@@ -50,20 +50,20 @@ class Segment(Form):
 
     kind: str
     ports: dict[str, Port]
-    """By MACHINE:INTERFACE or DEVICE:INTERFACE."""
+    """Counters by MACHINE:INTERFACE or DEVICE:INTERFACE."""
     channels: dict[str, Channel] = Field(default_factory=dict)
-    """By input port and VPI.VCI, as `client:eth0 0.65`; left out where the segment has none."""
+    """Counters by input port and VPI.VCI, such as `client:eth0 0.65`; left out if the segment has no channels."""
 
 
 class DevicePort(Form):
-    """What a device did with frames that came in at one port."""
+    """Counters of a device for frames that arrived at one port."""
 
     received_frames: Natural
     forwarded_frames: Natural
     flooded_frames: Natural
-    """Of those forwarded: to all other ports, since their destination's port is not known."""
+    """Forwarded frames that went to all other ports, because the port of their destination was unknown."""
     filtered_frames: Natural
-    """Their destination is at the port at which they came in."""
+    """Frames that were not forwarded, because their destination is at the port where they arrived."""
 
 
 class Device(Form):
@@ -79,9 +79,9 @@ class Counters(Form):
 
     version: Literal[1]
     epoch_ns: int
-    """What zero of the run's axis is in captures, in ns since 1970."""
+    """Zero of the run's time axis in captures, in ns since 1970."""
     virtual_ns: Natural
-    """How long the run was."""
+    """Length of the run in ns."""
     segments: dict[str, Segment]
     devices: dict[str, Device] = Field(default_factory=dict)
-    """Left out where there are none."""
+    """Devices; left out if there are none."""

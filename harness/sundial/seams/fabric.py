@@ -13,20 +13,20 @@ Clock = Literal["virtual", "real"]
 
 
 class Adapter(Form):
-    """The transmit side of every network adapter on a segment."""
+    """Transmit side of every network adapter on a segment."""
 
     ring_frames: Annotated[int, Field(ge=1)]
-    """Frames that an adapter holds until they have left."""
+    """Places in an adapter's transmit ring, in frames."""
     when_full: Literal["stop", "drop"]
-    """Whether a machine must stop sending when the ring is full, or loses the frame."""
+    """Effect of a full ring: the machine must stop sending, or the frame is dropped."""
 
 
 class MachinePort(Form):
-    """Where a machine is plugged in."""
+    """Port of a machine."""
 
     machine: str
     nic: Natural
-    """Its place among the machine's network adapters."""
+    """Index among the machine's network adapters."""
     interface: Device
     mac: Mac
     local: str | None = None
@@ -36,45 +36,46 @@ class MachinePort(Form):
 
 
 class PortOfDevice(Form):
-    """Where a device is plugged in."""
+    """Port of a device."""
 
     device: str
     nic: Natural
-    """Its place among the device's ports."""
+    """Index among the device's ports."""
     interface: DevicePort
     mac: Mac
 
 
 class Segment(OpenForm):
-    """One segment. Its kind adds fields of its own (sundial/segments/KIND)."""
+    """One segment. Its kind adds further fields (sundial/segments/KIND)."""
 
     name: str
     kind: str
     max_frame_bytes: Annotated[int, Field(ge=60, le=18188)]
-    """From the destination address to the end of the payload, without FCS: 1514 for an MTU of 1500."""
+    """Most bytes of a frame, from the destination address to the end of the payload, without FCS: 1514 for an MTU of
+    1500."""
     adapter: Adapter
     ports: Items[MachinePort | PortOfDevice]
 
 
 class Machine(Form):
-    """A machine; its place in the list is its number in shared memory and in the order of events."""
+    """A machine; its index in the list is its number in shared memory and in the order of events."""
 
     name: str
     nics: Natural
     adapter_latency_ns: Annotated[int, Field(ge=0, le=10_000_000)] = 0
-    """From handing a frame to one of its adapters until that may begin to send it. Left out where there is none."""
+    """Time in ns from handing a frame to one of its adapters until that may begin to send it. Left out if 0."""
 
 
 class Bridge(Form):
-    """A device that forwards frames between segments; its place in the list is its number in the order of events."""
+    """A device that forwards frames between segments; its index in the list is its number in the order of events."""
 
     name: str
     kind: Literal["bridge"]
     nics: Annotated[int, Field(ge=2)]
     forwarding_latency_ns: Instant
-    """From a frame's arrival to its handing over to the other segment."""
+    """Time in ns from a frame's arrival until it is handed to the other segment."""
     queue_frames: Annotated[int, Field(ge=1)]
-    """Places of the transmit ring at each of its ports; a full ring drops."""
+    """Places in the transmit ring at each of its ports, in frames; a full ring drops frames."""
     mac_table_entries: Annotated[int, Field(ge=1)]
     ageing_ns: Instant
 
@@ -85,21 +86,23 @@ class Fabric(Form):
     version: Literal[1]
     clock: Clock
     seed: Natural
-    """Of the random streams, one for each port and direction of each segment."""
+    """Seed of the random streams, one for each port and direction of each segment."""
     capture_dir: str
-    """Where SEGMENT.pcapng, captures of a kind in a folder of its name, and counters.json are written."""
+    """Folder for SEGMENT.pcapng, for the captures of a kind (in a folder of its name) and for counters.json."""
     control: str
-    """The unix socket on which commands are taken."""
+    """Unix socket for commands."""
     linger_ns: Instant
-    """How long the run goes on once the last of `done_machines` is done."""
+    """Time in ns that the run continues after the last of `done_machines` is done."""
+    deadline_ns: Instant | None = None
+    """Deadline of `done_machines`; the run ends `linger_ns` after it at the latest. Left out if there is none."""
     done_machines: Items[str]
-    """The run ends when each of them has said done; empty: when it is stopped."""
+    """Machines that must report done to end the run; empty: a command ends it."""
     machines: Items[Machine]
     devices: Items[Bridge] = ()
-    """Left out where there are none."""
+    """Devices; left out if there are none."""
     segments: Items[Segment]
     shm: str | None = None
-    """The shared memory of the run. Virtual time only."""
+    """Shared memory of the run. Virtual time only."""
 
     def document(self) -> dict[str, Any]:
         """The configuration with the fields that were given, in the order in which they are written."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all formats have in common."""
+"""Common parts of all formats."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Items = Annotated[tuple[ItemT, ...], Strict(False)]
 """A JSON array."""
 Natural = Annotated[int, Field(ge=0, strict=True)]
 Instant = Annotated[int, Field(ge=0, le=2**63 - 1)]
-"""Nanoseconds, as guests read them: 0 to 2^63 - 1."""
+"""Nanoseconds for guests: 0 to 2^63 - 1."""
 Mac = Annotated[str, Field(pattern=r"^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$")]
-"""Of a single station."""
+"""A unicast MAC address."""
 _OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _ADDRESS = rf"{_OCTET}(\.{_OCTET}){{3}}"
 Address = Annotated[str, Field(pattern=rf"^{_ADDRESS}$")]
@@ -29,12 +29,12 @@ DevicePort = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]{0,14}$")]
 
 
 class Form(Described):
-    """An object that has these fields and no other. Nothing is converted: "1" is not an integer."""
+    """An object with exactly these fields. Nothing is converted: "1" is not an integer."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
 
 class OpenForm(Form):
-    """An object to which a kind or an application adds fields of its own."""
+    """An object to which a kind or an application adds further fields."""
 
     model_config = ConfigDict(extra="allow")

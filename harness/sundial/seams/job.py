@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`job.json`: what the harness tells one machine to be and to do; served to the guest by fw_cfg, padded with newlines.
+"""`job.json`: configuration and work of one machine; served to the guest by fw_cfg, padded with newlines.
 
 Parsed in the guests by guest-apps/job. The order of fields here is the order in which they are written.
 """
@@ -34,27 +34,27 @@ class Interface(Form):
 
     device: Device
     mac: Mac | None = None
-    """Absent: the one it has."""
+    """MAC address. Absent: unchanged."""
     mtu: Annotated[int, Field(ge=68, le=65535)] | None = None
-    """Absent: the one it has. SSS-CORE takes 576 to 1500."""
+    """MTU. Absent: unchanged. SSS-CORE takes 576 to 1500."""
     offloads: bool = False
-    """True leaves segmentation and checksum offloads as the driver sets them. Linux only."""
+    """True: segmentation and checksum offloads as the driver sets them. Linux only."""
     address: Network | None = None
-    """Absent on machines that only forward."""
+    """Address; absent on machines that only forward."""
     neighbours: Items[Neighbour] = ()
     """Static ARP entries; without any, the machine asks."""
 
 
 class Bridge(Form):
-    """Makes a machine forward between its interfaces. Linux only."""
+    """Forwarding between a machine's interfaces. Linux only."""
 
     ports: Items[Device]
     netem: dict[str, str]
-    """For each device, arguments of tc-netem for what leaves there; empty: no queueing discipline."""
+    """Arguments of tc-netem for frames that leave, by interface; empty: no queueing discipline."""
 
 
 class Route(Form):
-    """The way to a network that no interface is on."""
+    """Route to a network that the machine has no interface on."""
 
     to: Network
     via: Address
@@ -69,7 +69,7 @@ class Node(Form):
 
 
 class Endpoint(Form):
-    """What makes a process on Linux a node of memory-based communication: the option `endpoint` of its programs."""
+    """Settings of a process on Linux as a node of memory-based communication: option `endpoint` of its programs."""
 
     device: Device
     node: NodeId
@@ -82,14 +82,14 @@ class Task(Form):
 
     app: App
     options: dict[str, Any] = Field(default_factory=dict)
-    """Handed to the program as JSON text in argv[1]; it refuses what it does not know."""
+    """Options, passed to the program as JSON text in argv[1]; it rejects unknown ones."""
 
 
 class Service(Task):
-    """A program that serves until the machine ends. The next one starts once it is ready."""
+    """A program that serves until the machine ends. The next one starts when it is ready."""
 
     restart: bool = False
-    """Start it again whenever it ends. SSS-CORE only."""
+    """True: restart it after each end. SSS-CORE only."""
 
 
 class Job(Form):
@@ -97,36 +97,36 @@ class Job(Form):
 
     version: Literal[1]
     wait: bool = False
-    """True: this is not a job yet. Say ready and read the job again every 10 ms until it has changed."""
+    """True: this is not a job yet. Report ready, and read the job again every 10 ms until it has changed."""
     machine: Annotated[str, Field(pattern=r"^[^\s\"\\\x7f]{0,63}$")] = ""
     seed: Instant = 0
-    """Of everything random inside the machine."""
+    """Seed for all random choices inside the machine."""
     clock: Literal["tsc", "monotonic"] = "monotonic"
-    """What timestamps are read from: the TSC under virtual time, else CLOCK_MONOTONIC_RAW."""
+    """Source of timestamps: the TSC under virtual time, otherwise CLOCK_MONOTONIC_RAW."""
     interfaces: Items[Interface] = ()
     bridge: Bridge | None = None
     routes: Items[Route] = ()
     """Linux only."""
     forward: bool = False
-    """Forward packets of others between the interfaces. Linux only."""
+    """True: forward packets between the interfaces. Linux only."""
     node: NodeId | None = None
-    """Which node this machine is, with `epoch` and `nodes`. SSS-CORE only."""
+    """Number of this machine as a node, with `epoch` and `nodes`. SSS-CORE only."""
     epoch: Epoch | None = None
-    """Differs for each incarnation of the node, so that frames of an earlier one are not taken for the new one's."""
+    """Number that differs for each incarnation of the node, so that frames of an earlier one are recognised."""
     nodes: Items[Node] = ()
-    """All other nodes that frames from eth0 reach."""
+    """Other nodes that frames from eth0 reach."""
     files: dict[Path, str] = Field(default_factory=dict)
-    """Absolute path to content, written before any service starts. Linux only."""
+    """Files to write before any service starts: content by absolute path. Linux only."""
     services: Items[Service] = ()
-    """Started in order, each once the one before it is ready."""
+    """Services, started in order, each when the one before is ready."""
     start_ns: Instant = 0
-    """Steps begin no earlier than this on the run's axis. Virtual time only."""
+    """Earliest start of the steps on the run's time axis, in ns. Virtual time only."""
     zero_ns: Instant = 0
-    """The machine's clock at zero of the run's axis."""
+    """Reading of the machine's clock at zero of the run's time axis."""
     steps: Items[Task] = ()
-    """Run in order, one at a time, each to its end."""
+    """Steps, run in order, each to its end."""
     interactive: bool = False
-    """Serve a shell on the console and commands on the port `sundial.exec`."""
+    """True: serve a shell on the console, and commands on the port `sundial.exec`."""
 
     def document(self) -> dict[str, Any]:
         """The job with the fields that were given, in the order in which they are written."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`run.json`: everything that is needed to repeat a run, and what became of it."""
+"""`run.json`: everything that is needed to repeat a run, and its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Failure(OpenForm):
-    """Why a run is not complete; some errors add fields (`machine`, `console_tail`)."""
+    """Error of an incomplete run; some errors add fields (`machine`, `console_tail`)."""
 
     error: str
     """The kind of error."""
@@ -23,26 +23,26 @@ class Failure(OpenForm):
 
 
 class ImageDigests(Form):
-    """What a guest booted."""
+    """Boot files of a guest."""
 
     kernel: Sha256
     initrd: Sha256
 
 
 class ImageUse(Form):
-    """An image of the run; earlier versions wrote its digests alone."""
+    """An image of the run; earlier versions wrote only its digests."""
 
     sha256: ImageDigests
     recipe: str | None = None
-    """What it was made by."""
+    """Recipe that made it."""
     hz: Annotated[int, Field(ge=1)] | None = None
-    """Ticks a second of its kernel, in which its TCP counts; null where it has none."""
+    """Ticks a second of its kernel, the unit of its TCP's timers; null if it has none."""
     libraries: dict[Literal["python", "cpp"], dict[str, str]] = Field(default_factory=dict)
-    """Versions by name, of each language whose libraries are in it."""
+    """Versions of libraries by name, by language."""
 
 
 class LaidFile(Form):
-    """A file that was laid into a machine's root."""
+    """A file that was copied into a machine's root."""
 
     sha256: Sha256
     mode: Annotated[str, Field(pattern=r"^[0-7]{4}$")]
@@ -50,28 +50,28 @@ class LaidFile(Form):
 
 
 class OwnBoot(Form):
-    """What a machine booted that was not just its image."""
+    """Boot files of a machine beside or instead of its image."""
 
     kernel: Sha256
     initrd: Sha256
-    """Of the whole archive, files laid in behind it included."""
+    """Digest of the whole archive, including files appended to it."""
     cmdline: str
     kernel_release: str | None
-    """What the kernel calls itself; null where its file does not say it."""
+    """Release of the kernel; null if its file does not have it."""
     files: dict[str, LaidFile]
-    """By path in the machine."""
+    """Files by path in the machine."""
 
 
 class Time(Form):
-    """How long the run took."""
+    """Length of the run."""
 
     virtual_ns: Natural | None
-    """On its own axis; null where it did not end by itself."""
+    """Virtual length in ns; null if the run did not reach its end."""
     wall_s: float | None
 
 
 class Host(OpenForm):
-    """The machine on which the run was made."""
+    """The host of the run."""
 
     cpu: str
     cores: Natural
@@ -95,7 +95,9 @@ class Machine(Form):
     """One machine."""
 
     zero_ns: Natural | None
-    """Its clock's reading at zero of the run's axis; null where the run did not come so far."""
+    """Reading of its clock at zero of the run's time axis; null if the run failed earlier."""
+    ended: str | None = None
+    """How the machine ended before its topology was taken down; left out if it did not."""
     interfaces: Items[Interface]
 
 
@@ -109,7 +111,7 @@ class CarriedFrames(Form):
 
 
 class RemoteHost(Form):
-    """Another computer that ran machines."""
+    """Another host that ran machines."""
 
     connect: str
     """libvirt's URI."""
@@ -117,7 +119,7 @@ class RemoteHost(Form):
     qemu: str
     libvirt: str
     frames: dict[str, CarriedFrames]
-    """By MACHINE:INTERFACE; empty where the run did not come so far."""
+    """Frames by MACHINE:INTERFACE; empty if the run failed earlier."""
 
 
 class Run(Form):
@@ -127,32 +129,32 @@ class Run(Form):
     status: Literal["complete", "failed", "interrupted"]
     error: Failure | None
     scenario: dict[str, Any] | None
-    """The scenario, resolved; null for a topology that was only brought up."""
+    """The resolved scenario; null for an interactive session."""
     topology: dict[str, Any]
-    """The topology, resolved."""
+    """The resolved topology."""
     seed: int
     clock: Literal["virtual", "real"]
     accelerator: Literal["tcg", "kvm"]
     versions: dict[str, str | None]
-    """Of every program that had a part in the run; what is built here is named by its content."""
+    """Versions of all programs of the run; digests for those that are built here."""
     images: dict[str, ImageUse]
     boots: dict[str, OwnBoot] = Field(default_factory=dict)
-    """By machine, of those with a kernel, an initrd, words on the command line or files of their own."""
+    """Boot files by machine, for machines with their own kernel, initrd, words on the command line or files."""
     time: Time
     captures: dict[str, Sha256]
-    """File in the run directory to its digest."""
+    """Digests of captures by file in the run directory."""
     files: dict[str, Sha256]
-    """The same of all other files that a verdict or a report rests on."""
+    """Digests of all other files that a verdict or a report needs."""
     command: Items[str]
     """The command line."""
     host: Host
     mtu: dict[str, Natural]
     """By segment."""
     epoch_ns: int | None
-    """What zero of the run's axis is in captures, in ns since 1970."""
+    """Zero of the run's time axis in captures, in ns since 1970."""
     nodes: dict[str, Machine]
     hosts: dict[str, RemoteHost] = Field(default_factory=dict)
-    """Other computers that ran machines; left out where there were none."""
+    """Other hosts that ran machines; left out if there were none."""
 
     def document(self) -> dict[str, Any]:
         """The record as it is written."""

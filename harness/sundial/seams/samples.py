@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`samples.jsonl`: what a guest records, one JSON value a line; rows of calls follow the batch they belong to."""
+"""`samples.jsonl`: records of a guest, one JSON value a line; rows of calls follow the line of their batch."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Columns = tuple[
     Literal["error"],
 ]
 Row = tuple[Natural, Natural, Natural, Bit, Natural, Natural | None, str | None]
-"""One call: its number in the batch, clock readings before and after it, whether its reply came with the expected
-payload, how often the request was sent again, its transaction number, and why it failed."""
+"""One call: its number in the batch, clock readings before and after it, 1 for a reply with the expected payload,
+number of retransmissions, transaction number, and error."""
 
 
 class Hello(Form):
-    """The first line: which machine this is and what its clock readings mean."""
+    """The first line: the machine, and the unit of its clock readings."""
 
     type: Literal["hello"]
     version: Literal[1]
@@ -36,8 +36,8 @@ class Hello(Form):
 
 
 class Batch(OpenForm):
-    """Calls that differ in nothing but their number. Sockets name the server by address and ports, memory-based
-    communication by node and tasks; applications add what else distinguishes them (`depth`, `ack`, `semantics` ...).
+    """Calls that differ only in their number. Sockets name the server by address and ports, memory-based communication
+    by node and tasks; applications add further fields (`depth`, `ack`, `semantics` ...).
     """
 
     type: Literal["batch"]
@@ -50,18 +50,18 @@ class Batch(OpenForm):
     """Payload bytes."""
     thread: Natural
     server: str | Natural
-    """An address; over memory-based communication the number of a node."""
+    """Address of the server; over memory-based communication the number of its node."""
     warmup: Natural
-    """The first so many calls are not part of the measurement."""
+    """Number of calls at the start that are not part of the measurement."""
     server_port: Natural | None = None
     client_port: Natural | None = None
     tcp_retransmits: Natural | None = None
-    """Segments that the client's TCP sent again during the batch."""
+    """Segments that the client's TCP retransmitted during the batch."""
     server_node: Natural | None = None
     server_task: Natural | None = None
     client_task: Natural | None = None
     columns: Annotated[Columns, Field(strict=False)]
-    """Names of what each row holds."""
+    """Names of the values in each row."""
 
 
 class Binding(Form):
@@ -76,10 +76,10 @@ class Binding(Form):
     ok: bool
     attempts: Natural
     sent: Natural
-    """Requests, those that were sent again included."""
+    """Number of requests, including retransmissions."""
     port: Natural
     error: str | None = None
-    """Why there is none."""
+    """Reason why there is no port."""
 
 
 class Iperf3(Form):
@@ -92,13 +92,13 @@ class Iperf3(Form):
     end: Natural
     status: int
     tries: Natural
-    """A refused connection is tried again: the server may still be starting."""
+    """Number of connection attempts: a refused one is repeated, because the server may still be starting."""
     result: dict[str, Any]
-    """What `iperf3 -J` printed."""
+    """Output of `iperf3 -J`."""
 
 
 class Counters(OpenForm):
-    """What a server counted, each application its own."""
+    """Counters of a server; each application has different ones."""
 
     type: Literal["counters"]
     app: str
@@ -123,14 +123,14 @@ class Step(Form):
 
 
 class Done(Form):
-    """All steps have ended: 0 all well, 1 a step or a service failed, 2 the job is not valid."""
+    """All steps have ended: 0 success, 1 a step or a service failed, 2 the job is invalid."""
 
     type: Literal["done"]
     status: Annotated[int, Field(ge=0, le=2)]
 
 
 class Alive(Form):
-    """Every 5 s under the real clock, also between two rows of a batch."""
+    """Written every 5 s under the real clock, even between two rows of a batch."""
 
     type: Literal["alive"]
 

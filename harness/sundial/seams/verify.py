@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`verify.json`: the verdict on a run, by groups of calls alike, and every problem with its frames."""
+"""`verify.json`: the verdict on a run, by groups of equal calls, and every problem with its frames."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from sundial.seams.form import Form, Items, Natural
 
 
 class Leg(Form):
-    """What one direction of a call must look like. Lengths in bytes; bounds where TCP leaves a choice."""
+    """Expected frames of one direction of a call. Lengths in bytes; bounds if TCP leaves a choice."""
 
     message: Natural
     payload: Natural
     packets: Natural
     lengths: Items[Natural]
     offsets: Items[Natural]
-    """Of IP fragments, for UDP."""
+    """Lengths of IP fragments, for UDP."""
     records: Items[Natural]
-    """Of RPC over TCP."""
+    """Lengths of records, for RPC over TCP."""
     frame_bytes: Natural
     padded_frame_bytes: Natural
     wire_bytes: Natural
-    """With preamble, padding, FCS and gap."""
+    """Bytes on the wire with preamble, padding, FCS and gap."""
     exact: bool
     fewest: Natural
     most: Natural
@@ -39,7 +39,7 @@ class ObservedLeg(Form):
     """One direction as observed."""
 
     packets: Items[Natural | None]
-    """The fewest and the most of any call."""
+    """Least and most of any call."""
     retransmissions: Natural | None
 
 
@@ -66,7 +66,7 @@ class Group(Form):
 
 
 class Call(Form):
-    """Which call a problem is about."""
+    """The call of a problem."""
 
     client: str
     server: str
@@ -82,30 +82,30 @@ class Call(Form):
 
 
 class Problem(Form):
-    """A difference between what was expected and what was observed."""
+    """A difference between expectation and observation."""
 
     call: Call | None
     capture: str | None
     frames: Items[Natural]
-    """Their numbers in `capture`."""
+    """Frame numbers in `capture`."""
     field: str
     expected: Any
     seen: Any
     filter: str
-    """A Wireshark display filter that shows the frames."""
+    """Wireshark display filter that shows the frames."""
     elsewhere: dict[str, Items[Natural]] | None = None
-    """Frames in other captures."""
+    """Frame numbers in other captures."""
 
 
 class Steps(Form):
-    """Calls of a traced run, divided into steps (steps.parquet)."""
+    """Counts of a traced run, whose calls are divided into steps (steps.parquet)."""
 
     calls: Natural
     exact: Natural
-    """Calls whose steps join without gap and sum to the round trip."""
+    """Calls whose steps have no gaps and sum to the round trip."""
     stamps: Natural
     repeated: Natural
-    """Stamps left out, since their instruction faulted and was executed again."""
+    """Stamps left out, because their instruction faulted and was executed again."""
 
 
 class Verification(Form):
@@ -113,23 +113,23 @@ class Verification(Form):
 
     version: Literal[1]
     verdict: Literal["pass", "fail", "checked"]
-    """`checked`: a topology that was only brought up, of which all is right that can be checked without a scenario."""
+    """`checked`: an interactive session, whose properties that need no scenario are all correct."""
     calls: Natural
     frames: Natural
     packets: Natural
     fragments: Natural
     retransmissions: dict[str, Natural]
-    """Of calls and replies over UDP, of TCP segments, of MBCF frames."""
+    """Retransmissions of calls and replies over UDP, of TCP segments and of MBCF frames."""
     mismatches: Natural
     groups: Items[Group]
     classified: dict[str, Natural]
-    """Every frame by the reason for which it was there."""
+    """Number of frames by reason."""
     unproven: Items[str]
-    """What the verdict does not rest on, a line each."""
+    """Properties that were not verified, one a line."""
     problems: Items[Problem]
     """The first 1000 of `mismatches`."""
     steps: Steps | None = None
-    """Left out where nothing was traced."""
+    """Left out if the run has no traces."""
 
     def document(self) -> dict[str, Any]:
         """The verdict as it is written."""

@@ -32,12 +32,12 @@ FORMS: dict[str, TypeAdapter[Any]] = {
 
 
 def path_of(name: str) -> Path:
-    """Where the schema of a format is."""
+    """Path of a format's schema."""
     return FOLDER / f"{name}.schema.json"
 
 
 def schema_text(name: str) -> str:
-    """The JSON Schema of a format as it is shipped."""
+    """The shipped JSON Schema of a format."""
     schema = FORMS[name].json_schema()
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
 

@@ -48,12 +48,12 @@ def check_counters(run: RunDirectory, frames: pl.DataFrame, counted: Counted) ->
     frames = frames.filter(~pl.col("capture").is_in(list(counted.inner))) if counted.inner else frames
     try:
         segments: dict[str, Any] = run.counters["segments"]
-        told = {name: counters["ports"] for name, counters in segments.items()}
+        statistics = {name: counters["ports"] for name, counters in segments.items()}
         known = counted.laws.keys()
-        numbers, captured = _counted(told, known), _captured(frames, known)
+        numbers, captured = _counted(statistics, known), _captured(frames, known)
         channels = {name: counters.get("channels", {}) for name, counters in segments.items()}
         by_law = [
-            *_against_laws(told, frames, counted),
+            *_against_laws(statistics, frames, counted),
             *_of_channels(channels, counted),
             *_of_the_run(run, run.counters),
         ]
@@ -84,10 +84,10 @@ def _cut(counted: Counted, numbers: Mapping[str, int], captured: Mapping[str, in
     return room
 
 
-def _counted(told: Mapping[str, Mapping[str, Any]], known: Collection[str]) -> dict[str, int]:
+def _counted(statistics: Mapping[str, Mapping[str, Any]], known: Collection[str]) -> dict[str, int]:
     """What the fabric counted, by what it is of."""
     counted: dict[str, int] = {}
-    for segment, ports in told.items():
+    for segment, ports in statistics.items():
         for port, numbers in ports.items():
             for name in SENT_AND_RECEIVED:
                 counted[f"{segment} {port} {name}"] = int(numbers[name])
@@ -106,14 +106,14 @@ def _counted(told: Mapping[str, Mapping[str, Any]], known: Collection[str]) -> d
 
 
 def _against_laws(
-    told: Mapping[str, Mapping[str, Any]], frames: pl.DataFrame, counted: Counted
+    statistics: Mapping[str, Mapping[str, Any]], frames: pl.DataFrame, counted: Counted
 ) -> Iterator[tuple[str, str, str]]:
     """Of segments whose law is known, each counter of each port."""
     rows = []
     for segment, each in counted.laws.items():
         law = each.counted
         others = 0
-        for port, numbers in told.get(segment, {}).items():
+        for port, numbers in statistics.get(segment, {}).items():
             seen = {name: int(numbers[name]) for name in BY_LAW}
             named = {f"dropped {reason}": int(number) for reason, number in numbers["dropped"].items()}
             reasons = {name for at, name in law if at == port and name.startswith("dropped ")}
@@ -130,10 +130,10 @@ def _against_laws(
 
 
 def _of_channels(
-    told: Mapping[str, Mapping[str, Mapping[str, Any]]], counted: Counted
+    statistics: Mapping[str, Mapping[str, Mapping[str, Any]]], counted: Counted
 ) -> Iterator[tuple[str, str, str]]:
     """Cells of each virtual channel."""
-    for segment, channels in told.items():
+    for segment, channels in statistics.items():
         law = counted.laws[segment].channels if segment in counted.laws else {}
         for channel in sorted({*channels} - {channel for channel, _ in law}):
             yield f"{segment} {channel}", "a channel by wire/counters.json", "none in the capture"
@@ -172,9 +172,9 @@ def _of_the_run(run: RunDirectory, counters: Mapping[str, Any]) -> Iterator[tupl
             yield name, f"{counters.get(name)} by wire/counters.json", f"{known} by run.json"
     topology = run.document.get("topology") or {}
     for segment, written in topology.get("segments", {}).items():
-        told = counters["segments"].get(segment, {})
-        if told.get("kind") != written["kind"] or sorted(told.get("ports", {})) != sorted(written["ports"]):
-            seen = f"{told.get('kind')} with {', '.join(told.get('ports', {}))} by wire/counters.json"
+        statistics = counters["segments"].get(segment, {})
+        if statistics.get("kind") != written["kind"] or sorted(statistics.get("ports", {})) != sorted(written["ports"]):
+            seen = f"{statistics.get('kind')} with {', '.join(statistics.get('ports', {}))} by wire/counters.json"
             yield segment, seen, f"{written['kind']} with {', '.join(written['ports'])} by run.json"
 
 

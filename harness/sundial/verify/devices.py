@@ -62,19 +62,19 @@ def _handed_in(frames: Received, mine: np.ndarray, latency_ns: int, end_ns: int 
     return given if end_ns is None else given.take(at <= end_ns)
 
 
-def check_counted(told: Mapping[str, Any], counted: Counted) -> pl.DataFrame:
-    """`devices` of wire/counters.json, `told`, against the topology and the captures."""
-    rows: list[tuple[None, str, str, str, list[int]]] = [(None, *row, []) for row in _differences(told, counted)]
+def check_counted(statistics: Mapping[str, Any], counted: Counted) -> pl.DataFrame:
+    """Findings of `devices` of wire/counters.json (`statistics`) against the topology and the captures."""
+    rows: list[tuple[None, str, str, str, list[int]]] = [(None, *row, []) for row in _differences(statistics, counted)]
     return pl.DataFrame(rows, schema=FINDING, orient="row")
 
 
-def _differences(told: Mapping[str, Any], counted: Counted) -> Iterator[tuple[str, str, str]]:
+def _differences(statistics: Mapping[str, Any], counted: Counted) -> Iterator[tuple[str, str, str]]:
     known = sorted(device.name for device in counted.devices)
-    if sorted(told) != known:
-        yield "devices", f"{', '.join(sorted(told)) or 'none'} by wire/counters.json", ", ".join(known) or "none"
+    if sorted(statistics) != known:
+        yield "devices", f"{', '.join(sorted(statistics)) or 'none'} by wire/counters.json", ", ".join(known) or "none"
         return
     for device in counted.devices:
-        here, ends = told[device.name], [port.end for port in device.ports]
+        here, ends = statistics[device.name], [port.end for port in device.ports]
         if here["kind"] != device.kind or sorted(here["ports"]) != sorted(ends):
             seen = f"{here['kind']} with {', '.join(here['ports'])} by wire/counters.json"
             yield device.name, seen, f"{device.kind} with {', '.join(ends)} by run.json"

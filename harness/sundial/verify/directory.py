@@ -26,7 +26,7 @@ OF_NODE = ("console.log", "domain.xml", "job.json", "samples.jsonl")
 OF_TRACED = ("points.json", "trace.bin")
 
 UNPROVEN = (
-    "run.json itself: who changes it, and makes its digests anew, changes what the other files are held against",
+    "run.json itself: a change to it, with its digests recomputed, changes what the other files are checked against",
     "run.json: versions, images, host, command and wall time say how the run was made; no capture shows them",
     "nodes/*/console.log: unchanged since the run, but its content is not read",
 )
@@ -46,11 +46,10 @@ def check_frames(frames: pl.DataFrame) -> pl.DataFrame:
 
 
 def check_remarks(frames: pl.DataFrame) -> pl.DataFrame:
-    """A finding for each comment on a frame at a port: what became of a frame is told by fates alone. `frames` with
-    row and fate."""
-    told = frames.filter(pl.col("fate").is_null() & pl.col("comment").is_not_null())
+    """A finding for each comment on a frame at a port: only a fate may have one. `frames` with row and fate."""
+    remarks = frames.filter(pl.col("fate").is_null() & pl.col("comment").is_not_null())
     return findings(
-        told.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")),
+        remarks.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")),
         pl.lit(True),
         pl.lit("comment"),
         pl.lit("none at a port"),

@@ -2,7 +2,7 @@
 """The documents of a run directory against their formats (harness/schemas) and against one another.
 
 run.json and each record of a guest have the fields of their format and no other. What run.json says of the run's
-length, its topology's name and its guests' kernels is held against what else says so, and each domain.xml against the
+length, its topology's name and its guests' kernels is checked against other records, and each domain.xml against the
 topology: the machine that libvirt was given is the one that was planned.
 """
 
@@ -213,12 +213,12 @@ def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element
     yield "netdevs", " ".join(f"{kind},id=n{place}" for place in range(len(node.network_adapters))), " ".join(netdevs)
     if spec.clock == "virtual":
         zero_ns = (run.document["nodes"].get(node.name) or {}).get("zero_ns")
-        told = _plugin(arguments)
+        options = _plugin(arguments)
         wanted: dict[str, Any] = {"machine": node.index, "nics": len(node.nics), "shift": spec.shift}
-        if "zero" in told:  # a machine that was booted cold begins at its own
+        if "zero" in options:  # a machine that was booted cold begins at its own
             wanted["zero"] = zero_ns
         for field, value in wanted.items():
-            yield f"plugin {field}", str(value), told.get(field, "none")
+            yield f"plugin {field}", str(value), options.get(field, "none")
 
 
 def _plugin(arguments: list[str]) -> Mapping[str, str]:

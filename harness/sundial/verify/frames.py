@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sundial.observe import lean
+from sundial.observe import compact
 
 FATE_SUFFIX = ":fate"
 INBOUND, OUTBOUND = 1, 2
@@ -28,7 +28,7 @@ def with_places(frames: pl.DataFrame) -> pl.DataFrame:
                 pl.col("comment").fill_null("").str.extract(r"^\s*([a-z]+)").fill_null("unnamed")
             ),
         )
-        .pipe(lean)
+        .pipe(compact)
     )
 
 

@@ -57,8 +57,8 @@ class Counted:
     """Captures of segments within machines, of which the fabric knows nothing."""
 
 
-def told(wire: Wire, pattern: str, *names: str) -> pl.DataFrame:
-    """The fates whose comment has a form, with the parts of the comment as columns `names`."""
+def fates_matching(wire: Wire, pattern: str, *names: str) -> pl.DataFrame:
+    """The fates whose comment matches `pattern`, with its groups as columns `names`."""
     groups = pl.col("comment").str.extract_groups(pattern)
     met = wire.fates.lazy().filter(pl.col("comment").str.contains(pattern))
     return met.with_columns(groups.struct[place].alias(name) for place, name in enumerate(names)).collect()
@@ -95,7 +95,7 @@ def ring_of(wire: Wire, segment: SegmentBase, port: str) -> tuple[int, bool]:
 
 def ring_drops(wire: Wire, port: str) -> pl.DataFrame:
     """Frames that a port's full ring refused."""
-    return told(wire, RING_FULL, "port").filter(pl.col("port") == port)
+    return fates_matching(wire, RING_FULL, "port").filter(pl.col("port") == port)
 
 
 def check_ring(
@@ -158,7 +158,9 @@ def check_room(wire: Wire, segment: SegmentBase, port: str, sent: Passages, ends
 def offered(wire: Wire, segment: SegmentBase, port: str, done: int) -> Bounds:
     """Frames offered by a machine: `done` are those sent, given up and refused by a full ring; others are refused for
     their length, and at the end its ring may hold more."""
-    done += sum(told(wire, form, "bytes", *more).filter(pl.col("port") == port).height for form, *more in _LENGTHS)
+    done += sum(
+        fates_matching(wire, form, "bytes", *more).filter(pl.col("port") == port).height for form, *more in _LENGTHS
+    )
     return done, done + cut_off(wire, segment, port, 0)[0]
 
 

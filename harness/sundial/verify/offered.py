@@ -82,13 +82,13 @@ def refused(wire: Wire, port: str) -> pl.DataFrame:
 def was_refused(wire: Wire, port: str, handed_in: Passages) -> Mask:
     """Which of the frames handed in have such a fate, each of its own."""
     fates = refused(wire, port).select(
-        time_ns="time_ns", content=pl.col("octets_hash").cast(pl.Int64), told=pl.lit(True)
+        time_ns="time_ns", content=pl.col("octets_hash").cast(pl.Int64), has_fate=pl.lit(True)
     )
     key = ["time_ns", "content"]
     number = pl.int_range(pl.len()).over(key).alias("number")
     table = pl.DataFrame({"time_ns": handed_in.time_ns, "content": handed_in.content}).with_columns(number)
     joined = table.join(fates.with_columns(number), on=[*key, "number"], how="left", maintain_order="left")
-    return joined["told"].fill_null(False).to_numpy()
+    return joined["has_fate"].fill_null(False).to_numpy()
 
 
 def check_refused(segment: SegmentBase, wire: Wire, port: str, handed_in: Passages, full: Mask) -> pl.DataFrame:

@@ -25,7 +25,7 @@ GROUP = ("client", "server", "app", "transport", "procedure", "size")
 
 
 Verdict = Literal["pass", "fail", "checked"]
-"""`checked`: there is no scenario to hold the capture against; what can be checked without one was right."""
+"""`checked`: there is no scenario to check the capture against; what can be checked without one was right."""
 
 DisplayFilter = Callable[[dict[str, Any]], str | None]
 """A Wireshark display filter for the packets of a call, from its row."""

@@ -57,7 +57,7 @@ _OBSERVED = (
 )  # fmt: skip
 
 
-BY_HAND = "what the guests sent and why: the topology was brought up by hand, so there is nothing to hold it against"
+BY_HAND = "what the guests sent and why: the topology was brought up by hand, so there is nothing to check it against"
 
 
 def verify_run(run_dir: Path) -> Verification:

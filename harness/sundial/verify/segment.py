@@ -34,8 +34,9 @@ FLIGHTS: Mapping[str, pl.DataType] = {
     "sender": pl.String(), "receiver": pl.String(), "stored_ns": pl.Int64(), "sent_ns": pl.Int64(),
     "at_ns": pl.Int64(), "wakes": pl.Boolean(), "exact": pl.Boolean(),
 }  # fmt: skip
-"""Of what goes from memory to memory: between which machines, when the store was made that it ends with, when it left,
-and when it was there. `wakes`: the receiver's CPU is told; `exact`: the store is an instruction of that instant."""
+"""Columns of what goes from memory to memory: between which machines, when the store was made that it ends with, when
+it left, and when it arrived. `wakes`: the receiver's CPU is interrupted; `exact`: the store is an instruction of that
+instant."""
 
 HELD_BACK: Mapping[str, pl.DataType] = {"row": pl.UInt32(), "since_ns": pl.Int64()}
 
@@ -72,10 +73,10 @@ class SegmentVerifier(Protocol[SegmentT]):
         return ()
 
     def check_behind(self, segment: SegmentT, wire: Wire, port: str, behind: Behind) -> list[pl.DataFrame]:
-        """Findings of what the segment was told of addresses behind the device at `port`."""
+        """Findings of what the segment learnt of addresses behind the device at `port`."""
         return []
 
-    def hears_all(self, segment: SegmentT) -> bool:
+    def receives_all(self, segment: SegmentT) -> bool:
         """Whether each port hears what is for another one, too."""
         return True
 
@@ -90,7 +91,7 @@ class SegmentVerifier(Protocol[SegmentT]):
 
     def own_stations(self, segment: SegmentT) -> Collection[str]:
         """Stations of the segment itself, which fates may name in place of a port: what is lost on its way to one is
-        nobody's copy yet."""
+        not yet the copy of any port."""
         return ()
 
     def flights(self, segment: SegmentT, frames: pl.DataFrame) -> pl.DataFrame:
@@ -147,7 +148,7 @@ class Hearing:
     EtherTypes that its adapters answer themselves, and the stations that are no ports; by port: whether what it sends
     arrives in order; `pairs`: ports of which that holds between two addresses only."""
 
-    hears_all: Mapping[str, bool] = field(default_factory=dict)
+    receives_all: Mapping[str, bool] = field(default_factory=dict)
     own_types: Mapping[str, Collection[int]] = field(default_factory=dict)
     own_stations: Mapping[str, Collection[str]] = field(default_factory=dict)
     keeps_order: Mapping[str, bool] = field(default_factory=dict)
@@ -161,7 +162,7 @@ def hearing(network: Network) -> Hearing:
     known = verifiers()
     asked = {name: (known[each.kind], each) for name, each in network.captured.items() if each.kind in known}
     return Hearing(
-        {f"wire/{name}.pcapng": kind.hears_all(segment) for name, (kind, segment) in asked.items()},
+        {f"wire/{name}.pcapng": kind.receives_all(segment) for name, (kind, segment) in asked.items()},
         {f"wire/{name}.pcapng": kind.own_types(segment) for name, (kind, segment) in asked.items()},
         {f"wire/{name}.pcapng": kind.own_stations(segment) for name, (kind, segment) in asked.items()},
         {port: kind.keeps_order(segment, port) for kind, segment in asked.values() for port in segment.ports},

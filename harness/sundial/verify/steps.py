@@ -25,6 +25,7 @@ from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import FLIGHTS, network_of, verifiers
 from sundial.verify.traces import Difference, check_points, check_stamps, check_stores, check_transmits
+from sundial.whole import whole
 
 STEPS = "steps.parquet"
 STEP_COLUMNS: dict[str, type[pl.DataType]] = {
@@ -42,7 +43,7 @@ contexts of a machine; times in ns since zero."""
 
 OF_A_TRACE = (
     "nodes/*/trace.bin: that a function was entered or left when its stamp says, but that it is whole instructions"
-    " after the stamp before; the plugin holds its clock against QEMU's at each HLT",
+    " after the stamp before; the plugin checks its clock against QEMU's at each HLT",
     "nodes/*/trace.bin: stamps that are missing, or too many, unless a call, a frame or an exit lacks its own",
     "nodes/*/trace.bin: of which function a stamp is, and of which thread, as far as its thread leaves what it entered",
     "nodes/*/trace.bin: the arguments of functions",
@@ -145,7 +146,8 @@ def _bare(lanes: Mapping[str, Lane], table: pl.DataFrame) -> Iterator[int]:
 def _write(target: Any, steps: list[Step]) -> None:
     columns = zip(*steps, strict=True) if steps else ([] for _ in STEP_COLUMNS)
     data = dict(zip(STEP_COLUMNS, columns, strict=True))
-    pl.DataFrame(data, schema=STEP_COLUMNS).write_parquet(target)
+    with whole(target) as beside:
+        pl.DataFrame(data, schema=STEP_COLUMNS).write_parquet(beside)
 
 
 def _wires(frames: pl.DataFrame, ports: pl.DataFrame) -> tuple[dict[str, list[Arrival]], dict[str, list[int]]]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stamps of one machine against its own clock, its functions and its frames; pure.
 
-A machine has one CPU, whose instructions take the same time each. So between two stamps lies a whole number of them,
+A machine has one CPU, whose instructions take the same time each. So between two stamps is a whole number of them,
 unless the CPU has slept in between; no two are at one instant, but the entry and exit of a function that is one
 instruction; and what a thread leaves it has entered before.
 """

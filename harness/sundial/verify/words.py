@@ -45,7 +45,8 @@ def open_command(run: str, problem: Mapping[str, Any]) -> str | None:
         return None
     capture = problem.get("capture")
     segment = [PurePath(str(capture)).stem] if capture else []
-    return shlex.join([COMMAND, "open", run, *segment, "--filter", str(shown)])
+    view = ["--all"] if problem.get("frames") else []  # its frames may be at any port
+    return shlex.join([COMMAND, "open", run, *segment, *view, "--filter", str(shown)])
 
 
 def _short(value: object) -> str:

@@ -19,10 +19,9 @@ class SizesOrFunctions(Sized):
     """One of `sizes` and `functions` is written."""
 
     sizes: SizesField = Field(default=(), validate_default=False, exclude_if=operator.not_)
-    """Argument sizes in bytes; left out where functions are written."""
+    """Argument sizes in bytes; leave it out if functions are given."""
     functions: Annotated[tuple[str, ...], FunctionWords()] | None = Field(default=None, exclude_if=operator.not_)
-    """The twelve functions of santos18 in place of sizes, one after another, each with values of its own: all, names
-    or numbers."""
+    """The twelve functions of santos18 instead of sizes, in sequence, each with fixed values: all, names or numbers."""
 
 
 class FunctionCalling(SizesOrFunctions, Calling):
@@ -38,10 +37,12 @@ def check_functions(workload: SizesOrFunctions, path: Path, *of_sizes: str) -> I
     for field in ("sizes", *of_sizes):
         if field in workload.model_fields_set:
             yield Finding(
-                (*path, field), f"{field} with functions, whose values are their own", f"{field} or functions"
+                (*path, field), f"{field} has no effect with functions, whose values are fixed", f"{field} or functions"
             )
             return
     if workload.order != "ascending":
-        yield Finding((*path, "order"), f"order {workload.order} with functions", "their order in functions alone")
+        yield Finding(
+            (*path, "order"), f"order {workload.order} has no effect with functions", "the order in functions"
+        )
     if len(workload.calls) > 1:
-        yield Finding((*path, "calls"), "calls by size with functions", "one number of calls")
+        yield Finding((*path, "calls"), "calls by size cannot be combined with functions", "one number of calls")

@@ -33,7 +33,7 @@ class FunctionWords(Marker):
             return functions.NAMES[item - 1]
         if isinstance(item, str) and (item == ALL or item in functions.BY_NAME):
             return item
-        raise BadInput(f"{item!r} is not known", allowed=self.ALLOWED)
+        raise BadInput(f"{item!r} is unknown", allowed=self.ALLOWED)
 
     def show(self, value: tuple[str, ...]) -> list[str]:
         return list(value)

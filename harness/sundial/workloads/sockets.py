@@ -26,8 +26,8 @@ def check_tcp_mtu(ends: Ends, path: Path, *, otherwise: str = "") -> list[Findin
     least = _least_mtu(ends)
     if least >= TCP_MTU_LEAST:
         return []
-    what = f"TCP over an MTU of {least} bytes: Linux sends longer segments, which IP would have to fragment"
-    return [Finding((*path, "transports"), what, f"an MTU of {TCP_MTU_LEAST} or more{otherwise}")]
+    what = f"TCP is not supported over an MTU of {least} bytes: IP would fragment Linux's segments"
+    return [Finding((*path, "transports"), what, f"an MTU of at least {TCP_MTU_LEAST}{otherwise}")]
 
 
 def check_stream_mtu(system: str, ends: Ends, path: Path) -> list[Finding]:
@@ -35,8 +35,8 @@ def check_stream_mtu(system: str, ends: Ends, path: Path) -> list[Finding]:
     least = _least_mtu(ends)
     if least >= TCP_MTU_LEAST:
         return []
-    what = f"{system} over an MTU of {least} bytes: TCP's segments would have to be fragments"
-    return [Finding((*path, "app"), what, f"an MTU of {TCP_MTU_LEAST} or more")]
+    what = f"{system} is not supported over an MTU of {least} bytes: IP would fragment TCP's segments"
+    return [Finding((*path, "app"), what, f"an MTU of at least {TCP_MTU_LEAST}")]
 
 
 def _least_mtu(ends: Ends) -> int:
@@ -53,10 +53,10 @@ def check_fixed_sockets(workload: OverSockets, ends: Ends, path: Path) -> list[F
     findings = []
     for field, place in (("socket_buffer", workload), ("serving.socket_buffer", workload.serving)):
         if place.socket_buffer is not None:
-            what = f"{field} with {who}: its sockets' buffers are fixed"
+            what = f"{field} has no effect on {who}, whose sockets have fixed buffers"
             findings.append(Finding((*path, *field.split(".")), what, "leave it out"))
     if not workload.tcp_nodelay or workload.serving.tcp_nodelay is False:
-        what = f"tcp_nodelay with {who}: its TCP never waits for more data"
+        what = f"tcp_nodelay has no effect on {who}, whose TCP always sends at once"
         findings.append(Finding((*path, "tcp_nodelay"), what, "true"))
     return findings
 
@@ -81,10 +81,10 @@ def check_options_used(workload: OverSockets, path: Path, *, records: bool = Fal
         if getattr(place, name, None) in (_USUAL if not outer else (None,)):
             continue
         if field in _RECORDS and not records:
-            what = f"{field} with {workload.app}, which has no records"
+            what = f"{field} has no effect on {workload.app}, which has no records"
             yield Finding((*path, *field.split(".")), what, "leave it out")
         elif not set(having) & set(workload.transports):
-            what = f"{field} over {', '.join(workload.transports)}"
+            what = f"{field} has no effect over {', '.join(workload.transports)}"
             yield Finding((*path, *field.split(".")), what, f"transports: {', '.join(having)}")
 
 
@@ -97,6 +97,6 @@ def check_own_buffers(workload: OverSockets, ends: Ends, path: Path) -> list[Fin
     for field, place in (("socket_buffer", workload), ("serving.socket_buffer", workload.serving)):
         if place.socket_buffer is not None:
             who = f"{ends.server!r}, client and server"
-            what = f"{field} with {who}: where TCP cuts what it sends follows from its buffers there"
-            found.append(Finding((*path, *field.split(".")), what, "leave it out, or udp alone"))
+            what = f"{field} cannot be set on {who}: it would move the segment boundaries of TCP"
+            found.append(Finding((*path, *field.split(".")), what, "leave it out, or only udp"))
     return found

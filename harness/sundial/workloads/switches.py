@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Context switches that programs count of themselves (getrusage), beside the times of their calls.
 
-Nobody else counts them. But a process that waits for an answer gives the CPU up at least once, and so does a server
+Nothing else counts them. But a process that waits for an answer gives up the CPU at least once, and so does a server
 with one connection that waits for the next request.
 """
 

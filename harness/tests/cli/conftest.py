@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line with rooms that only remember what they were asked."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from sundial.cli import rooms
+from sundial.cli import rooms, run
 from sundial.cli.main import sundial
 from sundial.plan.request import RunRequest, RunResult
+from tests.verify.bed import OUT, Record, capture
 
 Call = Callable[..., Result]
+PORTS = ["server:eth0", "client:eth0", "lan:fate"]
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +51,7 @@ def make_run(captures: Path) -> Callable[..., Path]:
             **run,
         }
         (folder / "run.json").write_text(json.dumps(document))
-        (folder / "wire" / "lan.pcapng").touch()
+        (folder / "wire" / "lan.pcapng").write_bytes(capture(PORTS, [Record(0, 0, OUT, bytes(60))]))
         return folder
 
     return make
@@ -59,8 +63,9 @@ class FakeRooms:
     def __init__(self, captures: Path) -> None:
         self.captures = captures
         self.requests: list[RunRequest] = []
-        self.verdict = "pass"
+        self.verdict: str | Exception = "pass"
         self.failure: BaseException | None = None
+        self.evaluated: list[Path] = []
 
     def run(self, request: RunRequest, progress: Any) -> RunResult:
         self.requests.append(request)
@@ -76,11 +81,15 @@ class FakeRooms:
     def verify_run(self, path: Path) -> dict[str, Any]:
         problem = {"capture": "wire/lan.pcapng", "frames": [7, 8], "field": "request.packets", "expected": 2, "seen": 1,
                    "filter": "rpc.xid == 5"}  # fmt: skip
+        if isinstance(self.verdict, Exception):
+            raise self.verdict
+        self.evaluated.append(path)
         bad = self.verdict == "fail"
         return {"verdict": self.verdict, "calls": 12, "mismatches": int(bad), "unproven": ["push flags", "padding"],
                 "problems": [problem] if bad else []}  # fmt: skip
 
     def build_report(self, path: Path, *, png: bool = False) -> Path:
+        self.evaluated.append(path)
         return path / "report.html"
 
 
@@ -89,4 +98,6 @@ def fake(captures: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRooms:
     made = FakeRooms(captures)
     for name in ("run", "verify_run", "build_report"):
         monkeypatch.setattr(rooms, name, getattr(made, name))
+    seconds = itertools.count(0.0, 4.0)
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     return made

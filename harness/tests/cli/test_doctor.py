@@ -26,7 +26,6 @@ class FakeHost(Host):
             "--version qemu": (0, "QEMU emulator version 7.2.22 (Debian 1:7.2)"),
             "--version tshark": (0, "TShark (Wireshark) 4.0.17\nwith libnl 3, with\nLua 5.2.4"),
             "-plugin": (1, "Could not load plugin file=/nonexistent.so"),
-            "kvm": (0, ""),
             "modprobe": (0, ""),
         }
         self.outputs.update(changes.get("outputs", {}))
@@ -36,7 +35,7 @@ class FakeHost(Host):
             return self.outputs["--version qemu" if argv[0].startswith("qemu") else "--version tshark"]
         if argv[0] == "modprobe":
             return self.outputs["modprobe"]
-        return self.outputs["-plugin" if "-plugin" in argv else "kvm"]
+        return self.outputs["-plugin"]
 
     def which(self, program: str) -> str | None:
         return f"/usr/bin/{program}"
@@ -56,6 +55,9 @@ class FakeHost(Host):
 
     def memory(self) -> int:
         return int(self.changes.get("memory", 8 << 30))
+
+    def runs_kvm(self, kernel: Path) -> bool:
+        return bool(self.changes.get("kvm", True))
 
     def cores(self) -> int:
         return 4
@@ -103,7 +105,7 @@ def test_daemons_are_named_and_none_is_needed() -> None:
         ({"outputs": {"--version qemu": (127, "")}}, ("qemu", "apt-get install qemu-system-x86")),
         (
             {"outputs": {"--version qemu": (0, "QEMU emulator version 9.2.0")}},
-            ("qemu", "virtual time needs QEMU 7.2 or 10.0; until then use --clock real"),
+            ("qemu", "virtual time needs QEMU 7.2 or 10.0; with other versions use --clock real"),
         ),
         (
             {"outputs": {"-plugin": (1, "-plugin: invalid option")}},
@@ -124,7 +126,7 @@ def test_daemons_are_named_and_none_is_needed() -> None:
         ({"missing": (checks.FABRIC,)}, ("programs", "make setup")),
         ({"images": {"linux": "stale"}}, ("images", "./sundial images build --if-needed")),
         ({"shm": 1 << 20}, ("/dev/shm", "mount -o remount,size=1G /dev/shm")),
-        ({"memory": 1 << 28}, ("memory", "a run of two guests needs 1 GiB: end something")),
+        ({"memory": 1 << 28}, ("memory", "a run of two guests needs 1 GiB; stop other programs")),
     ],
 )
 def test_a_lack_is_named_and_mended(changes: dict[str, Any], found: tuple[str, str]) -> None:
@@ -134,7 +136,7 @@ def test_a_lack_is_named_and_mended(changes: dict[str, Any], found: tuple[str, s
 @pytest.mark.parametrize(
     "changes",
     [
-        {"outputs": {"kvm": (124, "")}},
+        {"kvm": False},
         {"missing": (Path("/dev/kvm"),)},
         {"outputs": {"modprobe": (1, "")}},
         {"confinement": Holds(0, True, True)},

@@ -75,7 +75,7 @@ def test_the_traceback_of_a_fault_is_in_the_log(
     (log,) = logs.iterdir()
     assert json.loads(result.stdout)["log"] == str(log)
     assert result.stderr.splitlines() == [
-        "sundial: a fault of sundial itself: ZeroDivisionError: division",
+        "sundial: internal error: ZeroDivisionError: division",
         f"hint: please report it with {log}",
     ]
     assert "in stumble" in log.read_text() or "in room" in log.read_text()
@@ -132,7 +132,7 @@ def test_what_reaches_the_top(error: BaseException, status: int) -> None:
 def test_classes_of_errors_have_their_own_status() -> None:
     statuses = {kind: kind.exit_code for kind in (VerificationFailed, BadInput, HostLacks, RunFailed, InternalError)}
     assert sorted(statuses.values()) == [1, 2, 3, 4, 70]
-    assert "70 a fault of sundial itself" in (sundial.help or "")
+    assert "70 internal error of sundial" in (sundial.help or "")
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:

@@ -75,7 +75,7 @@ def test_folders_are_numbered(call: Call, house: House, captures: Path) -> None:
     ("field", "status", "words"),
     [
         ("broken", 4, f"sundial: these runs failed: {RUN}"),
-        ("mismatched", 1, f"sundial: the captures of these runs are not what the protocol says: {RUN}"),
+        ("mismatched", 1, f"sundial: verification of these runs failed: {RUN}"),
     ],
 )
 def test_runs_that_fail_are_named(
@@ -104,6 +104,6 @@ def test_bad_input(call: Call, house: House, tmp_path: Path) -> None:
     words = "sundial: --scale: kamesawa98 has no scale 'paper'; allowed: quick, full\n"
     assert (result.exit_code, result.stderr) == (2, words)
     result = call("reproduce", "kamesawa98", "--quick", "--scale", "full")
-    words = "sundial: --quick and --scale full exclude one another; allowed: one of them\n"
+    words = "sundial: --quick and --scale full cannot be combined; allowed: one of them\n"
     assert (result.exit_code, result.stderr) == (2, words)
     assert house.asked == []

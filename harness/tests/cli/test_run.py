@@ -21,8 +21,8 @@ def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
     assert result.stdout.splitlines() == [
         f"run      {captures}/quickstart-1",
         "verdict  pass: 12 calls, 0 mismatches",
-        "unproven 2 points: ./sundial verify --unproven quickstart-1",
-        "time     2.500 s simulated, 1.2 s wall",
+        "unproven 2 properties; list them: ./sundial verify --unproven quickstart-1",
+        "time     2.500 s simulated, 1.2 s wall, 4.0 s in all",
         f"report   {captures}/quickstart-1/report.html",
         f"capture  {captures}/quickstart-1/wire/lan.pcapng",
     ]
@@ -55,7 +55,7 @@ def test_a_run_without_a_report(call: Call, fake: Any, captures: Path) -> None:
     result = call("run", "quickstart", "--no-report")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-2:] == [
-        "time     2.500 s simulated, 1.2 s wall",
+        "time     2.500 s simulated, 1.2 s wall, 4.0 s in all",
         f"capture  {captures}/quickstart-1/wire/lan.pcapng",
     ]
     assert "writing the report" not in result.stderr
@@ -66,10 +66,8 @@ def test_a_mismatch_is_status_1(call: Call, fake: Any, captures: Path) -> None:
     fake.verdict = "fail"
     result = call("run", "quickstart")
     assert result.exit_code == 1
-    assert "verdict  fail: 12 calls, 1 mismatches" in result.stdout
-    assert (
-        result.stderr.splitlines()[-1] == f"sundial: {captures}/quickstart-1: the capture is not what the protocol says"
-    )
+    assert "verdict  fail: 12 calls, 1 mismatch\n" in result.stdout
+    assert result.stderr.splitlines()[-1] == f"sundial: {captures}/quickstart-1: verification failed: 1 mismatch"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +95,25 @@ def test_endings(call: Call, fake: Any, failure: BaseException, status: int, lin
     assert result.stderr.splitlines()[-len(lines) :] == lines
 
 
+@pytest.mark.parametrize(("options", "written"), [((), True), (("--no-report",), False)])
+def test_a_failed_run_is_verified_and_has_a_report_where_one_is_asked_for(
+    call: Call, fake: Any, tmp_path: Path, options: tuple[str, ...], written: bool
+) -> None:
+    fake.failure = RunFailed("its job failed", machine="client")
+    fake.failure.folder = tmp_path
+    result = call("run", "quickstart", *options)
+    assert result.exit_code == 4
+    assert fake.evaluated == ([tmp_path, tmp_path] if written else [])
+
+
+def test_a_failed_run_that_cannot_be_verified_has_failed_all_the_same(call: Call, fake: Any, tmp_path: Path) -> None:
+    fake.failure = RunFailed("its job failed", machine="client")
+    fake.failure.folder = tmp_path
+    fake.verdict = ZeroDivisionError()
+    result = call("run", "quickstart")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (4, "sundial: client: its job failed")
+
+
 def test_json_of_a_good_run_and_of_a_bad_one(call: Call, fake: Any, captures: Path) -> None:
     fake.verdict = "fail"
     result = call("run", "quickstart", "--json")
@@ -109,11 +126,12 @@ def test_json_of_a_good_run_and_of_a_bad_one(call: Call, fake: Any, captures: Pa
         "mismatches": 1,
         "first_mismatch": {
             "words": "request.packets: expected 2, seen 1 (wire/lan.pcapng, frames 7, 8)",
-            "open": "./sundial open quickstart-1 lan --filter 'rpc.xid == 5'",
+            "open": "./sundial open quickstart-1 lan --all --filter 'rpc.xid == 5'",
         },
         "unproven": 2,
         "virtual_s": 2.5,
         "wall_s": 1.25,
+        "total_s": 4.0,
         "report": f"{captures}/quickstart-1/report.html",
         "captures": [f"{captures}/quickstart-1/wire/lan.pcapng"],
     }
@@ -147,18 +165,21 @@ def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
             ["nothing"],
             "sundial: there is no scenario 'nothing'; allowed: atm-faults, dce-edges, dce-faults, dce-sweep,",
         ),
-        (["quickstart", "--topology", "x.yaml"], "sundial: x.yaml: no such file"),
+        (["quickstart", "--topology", "x.yaml"], "sundial: x.yaml: does not exist"),
         (
             ["quickstart", "--scale", "huge"],
             "sundial: scale: scenario 'quickstart' has no scales; allowed: leave it out",
         ),
         (
             ["quickstart", "--out", "/nowhere/run"],
-            "sundial: --out: /nowhere is not a directory; allowed: a name in a directory",
+            "sundial: --out: /nowhere is not a directory; allowed: a new name in an existing",
         ),
         (["quickstart", "--out", "a\nb"], "sundial: --out: "),
         (["quickstart", "--out", "a\u202eb"], "sundial: --out: "),
-        (["quickstart", "--out", "/"], "sundial: --out: / exists; allowed: a directory that does not exist yet"),
+        (
+            ["quickstart", "--out", "/"],
+            "sundial: --out: / exists already; allowed: a directory that does not exist yet",
+        ),
     ],
 )
 def test_bad_arguments(call: Call, fake: Any, arguments: list[str], line: str) -> None:

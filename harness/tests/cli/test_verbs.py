@@ -29,7 +29,10 @@ MakeRun = Callable[..., Path]
 def test_help_lists_every_verb_in_order(call: Call) -> None:
     result = call("--help")
     verbs = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    assert ",".join(verbs) == "doctor,images,topology,up,exec,console,virsh,down,run,verify,report,reproduce,open,ls"
+    assert (
+        ",".join(verbs)
+        == "doctor,images,topology,up,exec,console,virsh,down,run,verify,report,reproduce,open,export,ls"
+    )
 
 
 def test_topologies_are_listed_and_shown(call: Call) -> None:
@@ -64,7 +67,7 @@ def test_what_machines_boot_beside_their_image_is_shown(call: Call) -> None:
 
 
 def test_a_topology_is_checked(call: Call, tmp_path: Path) -> None:
-    assert call("topology", "check", "office").stdout == "office: sound: 6 machines, 1 segments\n"
+    assert call("topology", "check", "office").stdout == "office: valid: 6 machines, 1 segment\n"
     path = tmp_path / "bad.yaml"
     path.write_text("description: no machines\nsegments: {}\n")
     result = call("topology", "check", str(path))
@@ -74,7 +77,10 @@ def test_a_topology_is_checked(call: Call, tmp_path: Path) -> None:
         "and single hyphens, beginning with a letter",
         f"sundial: {path}:2: segments: has 0 entries; allowed: 1 or more",
     ]
-    assert call("topology", "check", "missing.yaml").stderr == "sundial: missing.yaml: no such file\n"
+    assert (
+        call("topology", "check", "missing.yaml").stderr
+        == "sundial: missing.yaml: does not exist; allowed: a file, or a name from 'sundial topology list'\n"
+    )
 
 
 def test_a_topology_is_drawn(call: Call) -> None:
@@ -83,7 +89,7 @@ def test_a_topology_is_drawn(call: Call) -> None:
 
 
 def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
-    assert call("ls").stderr == "there is no run yet; make one with: ./sundial run quickstart\n"
+    assert call("ls").stderr == "there are no runs yet; make one with: ./sundial run quickstart\n"
     folder = make_run("quickstart-1")
     (folder / "verify.json").write_text('{"verdict": "pass"}')
     held = os.open(make_run(".half-1.partial"), os.O_RDONLY)
@@ -97,13 +103,21 @@ def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
     assert [row["run"] for row in json.loads(call("ls", "--json").stdout)] == ["quickstart-1", "half-1"]
 
 
+def test_reproductions_are_listed_after_runs(call: Call, make_run: MakeRun, captures: Path) -> None:
+    make_run("quickstart-1")
+    folder = captures / "reproduce-bilas97-1-001"
+    folder.mkdir()
+    (folder / "reproduce.json").write_text('{"status": "complete"}')
+    assert call("ls").stdout.splitlines()[2].split() == ["reproduce-bilas97-1-001", "complete", "-", "-", "-"]
+
+
 def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> None:
     folder = make_run("quickstart-1")
     result = call("verify", "latest")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         f"{folder}: pass: 12 calls, 0 mismatches",
-        "  not proven: 2 points; --unproven lists them",
+        "  unproven: 2 properties; list them with --unproven",
     ]
     assert call("verify", "latest", "--unproven").stdout.splitlines()[1:] == [
         "  unproven: push flags",
@@ -113,10 +127,10 @@ def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> 
     result = call("verify", str(folder))
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
-        f"{folder}: fail: 12 calls, 1 mismatches",
+        f"{folder}: fail: 12 calls, 1 mismatch",
         "  request.packets: expected 2, seen 1 (wire/lan.pcapng, frames 7, 8)",
-        f"    ./sundial open {folder} lan --filter 'rpc.xid == 5'",
-        "  not proven: 2 points; --unproven lists them",
+        f"    ./sundial open {folder} lan --all --filter 'rpc.xid == 5'",
+        "  unproven: 2 properties; list them with --unproven",
     ]
 
 
@@ -127,7 +141,7 @@ def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> 
             "nowhere",
             "sundial: there is no run 'nowhere'; allowed: a run directory, its name (see 'sundial ls'), or latest",
         ),
-        ("latest", "sundial: there is no run yet"),
+        ("latest", "sundial: there are no runs yet"),
     ],
 )
 def test_a_run_that_is_not_there(call: Call, run: str, line: str) -> None:
@@ -158,7 +172,7 @@ def test_a_foreign_capture_needs_its_protocol(call: Call, monkeypatch: pytest.Mo
     assert call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--mtu", "67").exit_code == 2
     result = call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--port", "2049")
     assert (result.exit_code, result.stdout) == (
-        0, "x.pcap: pass: 3 calls, 0 mismatches\n  not proven: 1 points; --unproven lists them\n",
+        0, "x.pcap: pass: 3 calls, 0 mismatches\n  unproven: 1 properties; list them with --unproven\n",
     )  # fmt: skip
     assert asked == [(Path("x.pcap"), "sunrpc-udp", 1500, 2049)]
 
@@ -170,7 +184,7 @@ def test_the_report_is_written_again(call: Call, make_run: MakeRun, fake: Any) -
 
 def test_open_prints_the_line_that_opens_the_capture(call: Call, make_run: MakeRun) -> None:
     folder = make_run("quickstart-1")
-    printed = call("open", "latest", "lan", "--filter", "rpc.xid == 5", "--print").stdout
+    printed = call("open", "latest", "lan", "--all", "--filter", "rpc.xid == 5", "--print").stdout
     assert f"-r {folder}/wire/lan.pcapng" in printed
     assert printed.endswith("-Y 'rpc.xid == 5'\n")
     result = call("open", "latest", "wan", "--print")
@@ -201,11 +215,12 @@ def test_captures_of_pdus_and_cells_are_opened_by_their_names(
     folder = make_run("quickstart-1")
     (folder / "wire" / "atm").mkdir()
     for name in ("lan.pdus", "lan.cells"):
-        (folder / "wire" / "atm" / f"{name}.pcapng").touch()
-        printed = call("open", "latest", name, "--print").stdout
+        shutil.copy(folder / "wire" / "lan.pcapng", folder / "wire" / "atm" / f"{name}.pcapng")
+        printed = call("open", "latest", name, "--all", "--print").stdout
         assert f"-r {folder}/wire/atm/{name}.pcapng" in printed
         assert "atm.vci" in printed
-    assert f"-r {folder}/wire/lan.pcapng" in (frames := call("open", "latest", "--print").stdout)
+    frames = call("open", "latest", "--print").stdout
+    assert f"-r {folder}/views/lan@server:eth0.pcapng" in frames
     assert "atm.vci" not in frames
     result = call("open", "latest", "wan", "--print")
     assert result.stderr.endswith("there is no capture of segment 'wan'; allowed: lan, lan.cells, lan.pdus\n")
@@ -214,8 +229,65 @@ def test_captures_of_pdus_and_cells_are_opened_by_their_names(
     monkeypatch.setenv("DISPLAY", ":7")
     result = call("open", "latest")
     assert result.stderr.splitlines() == [
-        f"wireshark is opening {folder}/wire/lan.pcapng", "there are others: lan.cells, lan.pdus"
+        f"wireshark is opening {folder}/wire/lan.pcapng",
+        "showing server:eth0; also: --at client:eth0, --all",
+        "there are others: lan.cells, lan.pdus",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("scenario", "more", "shown"),
+    [
+        (None, (), "showing server:eth0; also: --at client:eth0, --all"),
+        ({"workloads": [{"clients": ["far", "client"]}]}, (), "showing client:eth0; also: --at server:eth0, --all"),
+        (None, ("--at", "client:eth0"), "showing client:eth0; also: --at server:eth0, --all"),
+        (None, ("--all",), "showing all ports; also: --at server:eth0, --at client:eth0"),
+    ],
+)
+def test_the_point_of_view_is_the_first_client_unless_asked(
+    call: Call, make_run: MakeRun, scenario: Any, more: tuple[str, ...], shown: str
+) -> None:
+    make_run("quickstart-1", scenario=scenario)
+    assert call("open", "latest", *more, "--print").stderr.splitlines() == [shown]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--at", "client"), "'client' is not a port of this capture; allowed: server:eth0, client:eth0"),
+        (("--at", "client:eth0", "--all"), "--at and --all exclude each other; allowed: one of them"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["open", "export"])
+def test_a_point_of_view_that_is_not_there_is_refused(
+    call: Call, make_run: MakeRun, verb: str, more: tuple[str, ...], message: str
+) -> None:
+    make_run("quickstart-1")
+    result = call(verb, "latest", *more)
+    assert (result.exit_code, result.stderr.endswith(f"{message}\n")) == (2, True)
+
+
+def test_export_writes_what_open_shows(call: Call, make_run: MakeRun, tmp_path: Path) -> None:
+    folder = make_run("quickstart-1")
+    call("open", "latest", "--print")
+    view = (folder / "views" / "lan@server:eth0.pcapng").read_bytes()
+    result = call("export", "latest", "-o", str(tmp_path / "out"))
+    assert (result.exit_code, result.stderr) == (0, f"{tmp_path}/out: server:eth0; also: --at client:eth0, --all\n")
+    assert (tmp_path / "out").read_bytes() == view == call("export", "latest").stdout_bytes
+    assert call("export", "latest", "--all").stdout_bytes == (folder / "wire" / "lan.pcapng").read_bytes()
+
+
+def test_a_finished_run_is_not_followed(call: Call, make_run: MakeRun) -> None:
+    make_run("quickstart-1")
+    result = call("export", "quickstart-1", "--follow")
+    assert (result.exit_code, "--follow: the run has ended" in result.stderr) == (2, True)
+
+
+def test_an_export_to_a_folder_is_refused(call: Call, make_run: MakeRun, tmp_path: Path) -> None:
+    make_run("quickstart-1")
+    result = call("export", "quickstart-1", "-o", str(tmp_path))
+    assert (result.exit_code, "cannot be written" in result.stderr) == (2, True)
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_wireshark_is_started_with_our_columns(call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,13 +297,13 @@ def test_wireshark_is_started_with_our_columns(call: Call, make_run: MakeRun, mo
     monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append(command))
     monkeypatch.setenv("DISPLAY", ":7")
     result = call("open", "quickstart-1", "--filter", "rpc.xid == 5")
-    assert (result.exit_code, result.stderr) == (0, f"wireshark is opening {folder}/wire/lan.pcapng\n")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (0, f"wireshark is opening {folder}/wire/lan.pcapng")
     ((program, *arguments),) = started
     assert arguments[0:8:2] == ["-X"] * 4
     for place, name in enumerate(("mbcf", "rpyc", "grpc", "vmmc")):
         assert arguments[2 * place + 1].endswith(f"/harness/wireshark/{name}.lua")
     assert (program, arguments[8:10], arguments[-2:]) == (
-        "wireshark", ["-r", f"{folder}/wire/lan.pcapng"], ["-Y", "rpc.xid == 5"]
+        "wireshark", ["-r", f"{folder}/views/lan@server:eth0.pcapng"], ["-Y", "rpc.xid == 5"]
     )  # fmt: skip
     for field in ("frame.interface_name", "rpc.xid", "tcp.seq", "ip.frag_offset", "frame.comment"):
         assert field in arguments[11]
@@ -253,12 +325,12 @@ def test_without_a_wireshark_one_line_names_tsharks(
     what, hint = result.stderr.splitlines()
     assert what == f"sundial: {lacking}"
     assert hint.startswith("hint: list it with: tshark -X lua_script:")
-    assert f"/harness/wireshark/vmmc.lua -r {folder}/wire/lan.pcapng -o 'gui.column.format:" in hint
+    assert f"/harness/wireshark/vmmc.lua -r {folder}/views/lan@server:eth0.pcapng -o 'gui.column.format:" in hint
 
 
 def test_tshark_takes_our_columns() -> None:
     capture = Path(__file__).parents[1] / "verify" / "golden" / "run.client.pcapng"
-    command = [*viewer_command("tshark", capture, "rpc && ip.frag_offset > 0"), "-c", "200"]
+    command = [*viewer_command("tshark", capture, capture, "rpc && ip.frag_offset > 0"), "-c", "200"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "Invalid" not in done.stderr
     assert " 185 " in done.stdout
@@ -305,20 +377,20 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     result = call("exec", "--timeout", "1.5 s", "client", "--", "ls", "--json", "-l")
     assert (result.exit_code, result.stderr.splitlines()) == (
         3,
-        ["client: 7 bytes of output were dropped: more than the guest keeps", "client: ls did not end within 1.5 s"],
+        ["client: 7 bytes of output were dropped: the guest keeps no more", "client: ls did not end within 1.5 s"],
     )
     assert asked == [("two-hosts-10base-t", "real", 1), ("client", ("ls", "--json", "-l"), None, False, 1.5)]
     result = call("exec", "--timeout", "1", "client", "ls")
     assert (result.exit_code, "--timeout: '1' has no unit" in result.stderr) == (2, True)
     result = call("exec", "-t", "client", "sh")
     assert (result.exit_code, result.stderr) == (
-        2, "sundial: --terminal: the input is not a terminal; allowed: in a terminal only\n"
+        2, "sundial: --terminal: standard input is not a terminal; allowed: only in a terminal\n"
     )  # fmt: skip
-    # A segment that keeps no other time than the virtual decides, unless somebody else has.
+    # A segment that requires virtual time decides, unless the user has.
     assert call("up", "sss-two-vmmc").exit_code == 0
     assert asked.pop() == ("sss-two-vmmc", "virtual", 1)
     result = call("up", "sss-two-vmmc", "--clock", "real")
-    assert (result.exit_code, "kind vmmc keeps virtual time only; allowed: the clock virtual" in result.stderr) == (
+    assert (result.exit_code, "kind vmmc requires clock: virtual; allowed: clock: virtual" in result.stderr) == (
         2,
         True,
     )
@@ -341,17 +413,10 @@ def test_a_capture_that_grows_is_followed(call: Call, make_run: MakeRun, monkeyp
     folder = make_run("quickstart-1")
     monkeypatch.setattr(rooms, "kept", lambda: [kept_office(folder)])
     line = call("open", "office", "--filter", "icmp", "--print").stdout
-    assert line.startswith(f"tail --pid=4711 -c +1 -f {folder}/wire/lan.pcapng | tshark -X lua_script:")
+    follow = f"{ROOT}/sundial export office lan --at server:eth0 --follow"
+    assert line.startswith(f"{follow} | tshark -X lua_script:")
     assert line.endswith("-Y icmp\n")
     assert "/harness/wireshark/vmmc.lua -l -i - -o " in line
-    # The line as it is, over a capture of ours; the keeper is a process that has ended.
-    golden = Path(__file__).parents[1] / "verify" / "golden" / "run.client.pcapng"
-    (folder / "wire" / "lan.pcapng").write_bytes(golden.read_bytes())
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    line = call("open", "office", "--filter", "rpc", "--print").stdout.replace("4711", str(gone.pid))
-    shown = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
-    assert "RPC" in shown.stdout.upper(), shown.stderr
 
 
 def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,7 +438,7 @@ def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
         (("images", "fetch", "/no/such"), "/no/such: cannot be read: No such file or directory"),
         (("images", "fetch", "/no/such", "--sha256", "0"), "/no/such: cannot be read: No such file or directory"),
         (("images", "fetch", "/dev/null", "--sha256", "0"), "/dev/null: its SHA-256 is e3b0c44298fc1c149afb"),
-        (("images", "build", "--buildroot", "/", "--recipe", "tuned"), "--buildroot: recipe tuned builds from no"),
+        (("images", "build", "--buildroot", "/", "--recipe", "tuned"), "--buildroot: recipe tuned does not use"),
     ],
 )
 def test_a_recipe_that_is_not_there_is_one_line_and_nothing_begins(

@@ -167,7 +167,7 @@ def test_every_type_carries_the_same_messages(size: int, server: str) -> None:
     assert back == 28 + padded
     named = 16 if any(frame.kind == "READ" for frame in call.server) else 0
     assert carried == 44 + padded + named
-    # What is read has its result, nothing else has one, and nobody asks for an ACK at once.
+    # What is read has its result, nothing else has one, and no operation asks for an ACK at once.
     every = call.client + call.server
     assert sum(frame.kind == "READ" for frame in every) == sum(frame.kind == "RESULT" for frame in every)
     assert not any(frame.now for frame in every)

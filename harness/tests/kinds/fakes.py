@@ -37,8 +37,8 @@ def make_toys(bed: Bed, options: dict[str, Any]) -> None:
     """What one step of toy-client does."""
     for size in options["sizes"]:
         bed.batch("toy-client", "udp", size, TOY_PORT, CLIENT_PORT)
-        told = {name: options[name] for name in ("series", "warmup")}
-        bed.lines[-1] = json.dumps(json.loads(bed.lines[-1]) | told)
+        fields = {name: options[name] for name in ("series", "warmup")}
+        bed.lines[-1] = json.dumps(json.loads(bed.lines[-1]) | fields)
         for call in range(options["warmup"] + options["calls"]):
             number, start = len(bed.records) + call, bed.now
             toy = (struct.pack(">4sI", b"TOY1", number) + bytes(size))[:size]
@@ -59,9 +59,9 @@ def act(fabric: FakeFabric) -> None:
         bed.lines[first:] = [line.replace('"step": 0', f'"step": {number}') for line in bed.lines[first:]]
         bed.lines.append(json.dumps({"type": "step", "step": number, "app": step["app"], "status": 0}))
     (wire / "lan.pcapng").write_bytes(capture([*PORTS, "lan:fate"], bed.records))
-    told = json.loads(counters({"lan": (PORTS, bed.records)}))
-    told["virtual_ns"], told["segments"]["lan"]["kind"] = END_NS, "tube"
-    (wire / "counters.json").write_text(json.dumps(told))
+    document = json.loads(counters({"lan": (PORTS, bed.records)}))
+    document["virtual_ns"], document["segments"]["lan"]["kind"] = END_NS, "tube"
+    (wire / "counters.json").write_text(json.dumps(document))
     for name, written in (("client", bed.lines), ("server", [])):
         hello = {
             "type": "hello", "version": 1, "machine": name, "kernel": "6.1-toy", "clock": "monotonic",

@@ -65,7 +65,7 @@ def test_the_image_is_built_and_a_topology_may_name_it(tree: Tree) -> None:
     assert ["toy", "own", "chosen", "built"] in lines
     assert ["linux", "distribution", "chosen", "missing"] in lines
     assert "6.1-toy" in listed.stdout.splitlines()[-1]
-    assert checked.stdout.startswith("two-toys: sound: 2 machines")
+    assert checked.stdout.startswith("two-toys: valid: 2 machines")
 
 
 REFUSED = {

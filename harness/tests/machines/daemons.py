@@ -254,7 +254,7 @@ def ssh_server(place: Computer, address: str, port: int, settings: str = "") -> 
     keys = place.path("/etc/ssh")
     shutil.copy(folder / "own_key", keys / "own_key")
     shutil.copy(f"{key}.pub", keys / "own_authorized")
-    # sshd keeps what it was told first.
+    # sshd keeps the first value of an option.
     (keys / "own_config").write_text(settings + SSHD.format(address, port))
     name = address if port == 22 else f"[{address}]:{port}"
     known.write_text(f"{name} {(folder / 'own_key.pub').read_text()}")
@@ -274,7 +274,7 @@ class SecondHost(SshServer):
     """One on another computer, beside this one."""
 
     def cut(self) -> None:
-        """The cable is pulled: nothing comes and nothing goes, and nobody is told."""
+        """The cable is pulled: nothing comes and nothing goes, without any notification."""
         self.computer.run("ip", "link", "set", "sundial1", "down")
 
     def ours(self) -> str:

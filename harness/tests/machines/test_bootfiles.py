@@ -156,7 +156,9 @@ def test_a_file_that_changes_between_two_looks(
         return size
 
     monkeypatch.setattr(bootfiles, "check_kernel", checked)
-    with pytest.raises(BadInput, match="was changed while it was read; allowed: a file that is not being written"):
+    with pytest.raises(
+        BadInput, match="was changed while it was read; allowed: a file that does not change during the run"
+    ):
         boot_files(replace(node, kernel=str(kernel)), image, copies)
 
 
@@ -218,6 +220,6 @@ def test_a_recipes_kernel_that_does_not_unpack_it(
         boot_files(own, recipe, copies)
     for other in (image, replace(image, manifest={**image.manifest, "unpacks": ["gzip"]})):
         assert boot_files(own, other, copies).initrd.read_bytes() == gzip.compress(TREE)
-    # What a kernel of one's own unpacks, its owner knows.
+    # The owner of a kernel knows what it unpacks.
     (tmp_path / "bzImage").write_bytes(bz_image())
     assert boot_files(replace(own, kernel=str(tmp_path / "bzImage")), recipe, copies).own

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from pathlib import Path
 
-from sundial.machines.console import PANIC_LINES, PanicWatch, last_words, tail
+import pytest
+
+from sundial.machines.console import PANIC_LINES, PanicWatch, last_words, qemu_words, tail
 
 
 def test_last_lines_without_control_characters(tmp_path: Path) -> None:
@@ -61,3 +63,29 @@ def test_an_ordinary_log_is_no_panic(tmp_path: Path) -> None:
     log.write_text("do not panic\nno PANIC\nkernel panic is what we do not have\n")
     watch = PanicWatch(log)
     assert watch.look() is None
+
+
+LIBVIRT_LOG = """\
+2026-11-27 02:45:01.123+0000: starting up libvirt version: 9.0.0, package: 9.0.0-4, qemu version: 7.2.0
+LC_ALL=C \\
+/usr/bin/qemu-system-x86_64 \\
+-name guest=sundial-1-client,debug-threads=on \\
+-msg timestamp=on
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("", ""),
+        ("2026-11-27T02:45:02.000001Z qemu-system-x86_64: -m: no\n", "qemu-system-x86_64: -m: no"),
+        ("sundial-clock: the ring is broken\n", "sundial-clock: the ring is broken"),
+        ("**\nERROR:../qom/object.c:715: not reached\nBail out!\n", "**; ERROR:../qom/object.c:715: not reached; Bail out!"),
+        ("malloc(): corrupted top size\n2026-11-27 02:45:03.001+0000: shutting down, reason=crashed\n",
+         "malloc(): corrupted top size"),
+    ],
+)  # fmt: skip
+def test_the_words_of_qemu_are_all_but_what_libvirt_writes(tmp_path: Path, said: str, words: str) -> None:
+    log = tmp_path / "client.log"
+    log.write_text(LIBVIRT_LOG + said)
+    assert qemu_words(log) == words

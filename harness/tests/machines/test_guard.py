@@ -149,7 +149,7 @@ def test_a_guard_that_was_killed_is_replaced_and_knows_everything(token: str, tm
     harness.kill()
     harness.wait()
     harness.stdout.close()
-    # Whoever inherits the guard may take its time to ask for its status.
+    # The process that inherits the guard may ask late for its status.
     assert reaper.wait_gone(second, 20)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["forgotten", "run"]
 

@@ -91,7 +91,7 @@ def test_the_life_of_two_machines_started_at_once(hypervisor: LibvirtHypervisor)
     assert all(machine.state() is MachineState.GONE for machine in machines)
     machines[0].destroy()
     stopped = lambda: sum(event.happening is Happening.STOPPED for event in events) == 2  # noqa: E731
-    wait_until(stopped, seconds=60, what="both ends to be told")
+    wait_until(stopped, seconds=60, what="events of both ends")
     assert LifecycleEvent("a", Happening.RESUMED, "unpaused") in events
 
 
@@ -178,8 +178,8 @@ def test_a_machine_killed_from_outside_is_told(hypervisor: LibvirtHypervisor) ->
     pid = machine.pid()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    told = lambda: any(event.happening is Happening.STOPPED for event in events)  # noqa: E731
-    wait_until(told, seconds=60, what="the end to be told")
+    has_stopped = lambda: any(event.happening is Happening.STOPPED for event in events)  # noqa: E731
+    wait_until(has_stopped, seconds=60, what="the event of the end")
     assert machine.state() is MachineState.GONE
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent on another host, as ssh would start it: a process of its own, told everything on its input."""
+"""The agent on another host, as ssh would start it: a separate process with all commands on its input."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file is not read again while nobody can have touched it, and is read again whatever somebody did to it."""
+"""A file is not read again while it cannot have changed, and is read again after any change."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def long_known(path: Path) -> Known:
-    """As if it had been read when nobody had touched it for a while."""
+    """As if it had been read some time after its last change."""
     seal = seal_of(path)
     return Known(sha256_of(path), seal, seal[-1] + SETTLED_NS)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ssh is told: our own, and the one that libvirt calls."""
+"""Options of ssh: of our own calls, and of libvirt's."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_a_machine_goes_by_its_own_name(handle: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("dominfo nobody", "failed to get domain 'nobody'; allowed: client, server-of-some"),
+        ("dominfo absent", "failed to get domain 'absent'; allowed: client, server-of-some"),
         ("dominfo", "command 'dominfo' requires <domain> option; allowed: client, server-of-some"),
         ("dominfo --domain", "command 'dominfo' requires <domain> option; allowed: client, server-of-some"),
         ("dominfo 1 2", "unexpected data '2'"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels, initrds, command lines and files of one's own: what a topology may say, and one line for what it may not."""
+"""Own kernels, initrds, command lines and files: what a topology may have, and one line for each mistake."""
 
 from __future__ import annotations
 
@@ -99,26 +99,26 @@ def test_paths_are_from_the_folder_of_the_file_and_of_the_command_line_from_here
 
 
 MISTAKES = [
-    ("kernel: nothing", f"kernel: there is no FOLDER/nothing; allowed: {KERNELS}"),
+    ("kernel: nothing", f"kernel: FOLDER/nothing does not exist; allowed: {KERNELS}"),
     ("kernel: folder", f"kernel: FOLDER/folder is not a regular file; allowed: {KERNELS}"),
     ("kernel: pipe", f"kernel: FOLDER/pipe is not a regular file; allowed: {KERNELS}"),
     ("kernel: motd/x", f"kernel: FOLDER/motd/x cannot be read: Not a directory; allowed: {KERNELS}"),
     ("kernel: motd", f"kernel: FOLDER/motd is neither an ELF file nor a bzImage; allowed: {KERNELS}"),
     ("kernel: program", f"kernel: FOLDER/program is an ELF file without a PVH note (of Linux: CONFIG_PVH=y); allowed: {KERNELS}"),
     ('kernel: "a\\nb"', f"kernel: 'a\\nb' is not a path; allowed: {PATHS}"),
-    ("initrd: motd", f"initrd: FOLDER/motd is not a cpio archive, and not compressed in a way that kernels know; allowed: {INITRDS}"),
-    ('cmdline: "a\\nb"', "cmdline: 'a\\nb' cannot be on a command line; allowed: one line of up to 1024 ASCII characters"),
+    ("initrd: motd", f"initrd: FOLDER/motd is neither a cpio archive nor compressed in a format that Linux unpacks; allowed: {INITRDS}"),
+    ('cmdline: "a\\nb"', "cmdline: 'a\\nb' is not valid on a command line; allowed: one line of up to 1024 ASCII characters"),
     ("files: {/etc/motd: {}}", "files./etc/motd: has no content; allowed: from or content"),
     ("files: {/etc/motd: {from: motd, content: x}}", "files./etc/motd: has both from and content; allowed: from or content"),
-    ("files: {/etc/motd: {from: nothing}}", "files./etc/motd.from: there is no FOLDER/nothing; allowed: a file that can be read"),
-    ("files: {/a: {content: x}, /a/b: {content: y}}", "files./a/b: '/a' is a file, too; allowed: a path that is not a folder of another"),
-    ("files: {/large: {from: large}}", "files: 26214400 bytes are too much for the memory of 'client', 96 MiB; allowed: 2 MiB, and a third of what its memory is above the 96 MiB that image linux needs"),
+    ("files: {/etc/motd: {from: nothing}}", "files./etc/motd.from: FOLDER/nothing does not exist; allowed: a readable file"),
+    ("files: {/a: {content: x}, /a/b: {content: y}}", "files./a/b: '/a' is also a file; allowed: a path that is not a folder of another"),
+    ("files: {/large: {from: large}}", "files: 26214400 bytes are too many for the 96 MiB of memory of 'client'; allowed: 2 MiB plus a third of the memory above 96 MiB, the least of image linux: 2097152 bytes"),
     ("files: {/x: {content: x, mode: 0644}}", f"files./x.mode: 644 is not a mode; allowed: {MODES}"),
     ("files: {/x: {content: x, mode: '644'}}", f"files./x.mode: '644' is not a mode; allowed: {MODES}"),
     ("files: {/x: {content: x, mode: '0888'}}", f"files./x.mode: '0888' is not a mode; allowed: {MODES}"),
-    ("files: {/x: {content: x, mode: '1755'}}", f"files./x.mode: '1755' has the sticky bit, which is for folders; allowed: {MODES}"),
-    ("files: {/x: {content: x, mode: '4644'}}", "files./x.mode: '4644' lets others run as its owner, who cannot execute it; allowed: the owner's execute bit too, such as '4744'"),
-    ("files: {/x: {content: x, mode: '2744'}}", "files./x.mode: '2744' lets others run as its group, who cannot execute it; allowed: the group's execute bit too, such as '2754'"),
+    ("files: {/x: {content: x, mode: '1755'}}", f"files./x.mode: '1755' has the sticky bit, which is only for folders; allowed: {MODES}"),
+    ("files: {/x: {content: x, mode: '4644'}}", "files./x.mode: '4644' sets the owner's set-id bit without the owner's execute bit; allowed: the owner's execute bit too, such as '4744'"),
+    ("files: {/x: {content: x, mode: '2744'}}", "files./x.mode: '2744' sets the group's set-id bit without the group's execute bit; allowed: the group's execute bit too, such as '2754'"),
 ]  # fmt: skip
 PATHS_REFUSED = [
     "etc/motd", "/", "//etc", "/etc/", "/etc//motd", "/etc/./motd", "/etc/../motd", "/proc/x", "/sys", "/dev/null",
@@ -150,7 +150,7 @@ def test_a_path_that_can(folder: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("defaults", "line"),
     [
-        ("kernel: motd\nfiles: {/a: {content: x}, /a/b: {content: y}}", "13: defaults.files./a/b: '/a' is a file, too"),
+        ("kernel: motd\nfiles: {/a: {content: x}, /a/b: {content: y}}", "13: defaults.files./a/b: '/a' is also a file"),
         ("kernel: motd", "12: defaults.kernel: FOLDER/motd is neither an ELF file nor a bzImage"),
     ],
 )
@@ -163,7 +163,7 @@ def test_a_mistake_in_defaults_is_shown_there(folder: Path, defaults: str, line:
 @pytest.mark.parametrize(
     ("client", "words"),
     [
-        ("cmdline: x", "reads no command line; allowed: an image that does: linux"),
+        ("cmdline: x", "has no command line; allowed: an image that does: linux"),
         ("initrd: root.cpio.gz", "is compressed (gzip), which the image's kernel does not unpack"),
         ("files: {/bin/x: {content: x}}", "has no folders; allowed: a name in its root, such as '/x'"),
     ],
@@ -179,7 +179,7 @@ def test_what_an_image_cannot_do(folder: Path, client: str, words: str) -> None:
 def test_an_initrd_may_take_half_of_the_memory(folder: Path) -> None:
     archive = newc({"x": (FILE, bytes(49 << 20))})
     (folder / "big.cpio").write_bytes(archive)
-    with pytest.raises(BadInput, match=r"bytes are too much for the memory of 'client', 96 MiB; allowed: half of"):
+    with pytest.raises(BadInput, match=r"bytes are too many for the 96 MiB of memory of 'client'; allowed: half of"):
         load_topology(str(write(folder, "initrd: big.cpio")))
     assert load_topology(str(write(folder, "initrd: big.cpio\nmemory: 128 MiB")))
 
@@ -187,7 +187,7 @@ def test_an_initrd_may_take_half_of_the_memory(folder: Path) -> None:
 def test_files_may_take_what_the_image_can_spare(folder: Path) -> None:
     (folder / "motd").write_bytes(bytes(2 << 20))
     assert load_topology(str(write(folder, "files: {/x: {from: motd}}")))
-    with pytest.raises(BadInput, match=r"2097153 bytes are too much for the memory of 'client', 96 MiB"):
+    with pytest.raises(BadInput, match=r"2097153 bytes are too many for the 96 MiB of memory of 'client'"):
         load_topology(str(write(folder, "files: {/x: {from: motd}, /y: {content: y}}")))
     assert load_topology(str(write(folder, "memory: 99 MiB\nfiles: {/x: {from: motd}, /y: {content: y}}")))
 

@@ -35,13 +35,13 @@ SUNRPC = (
 )
 """Each kind of message once as it is printed; `test_every_field.py` has the fields."""
 CASES = [
-    ("app: sunrpc", "app: dcerpc", "5: workloads.0.app: 'dcerpc' is not known; allowed: sunrpc, raw, iperf3, mbcf, dce, grpc, rpyc, vmmc, shrimprpc"),
-    ("transports: [udp]", "transports: [sctp]", "6: workloads.0.transports: 'sctp' is not known; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b, vrpc, vrpc-mbcf"),
+    ("app: sunrpc", "app: dcerpc", "5: workloads.0.app: 'dcerpc' is unknown; allowed: sunrpc, raw, iperf3, mbcf, dce, grpc, rpyc, vmmc, shrimprpc"),
+    ("transports: [udp]", "transports: [sctp]", "6: workloads.0.transports: 'sctp' is unknown; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b, vrpc, vrpc-mbcf"),
     ("sizes: [0, 16]", "sizes: [16:8:4]", "7: workloads.0.sizes: '16:8:4' is not a range; allowed: FIRST:LAST:STEP with FIRST <= LAST and STEP >= 1"),
     ("sizes: [0, 16]", "transports: [tcp]", '7: is not YAML: found duplicate key "transports" with value "[\'tcp\']" (original value: "[\'udp\']")'),
     ("    calls: 3", "    call: 3", f"8: workloads.0.call: unknown field; allowed: {SUNRPC}"),
     ("    calls: 3", "    retry_timeout: 1500 us", "8: workloads.0.retry_timeout: '1500 us' has the wrong unit 'us' (known: ms, s, min); allowed: a time in whole ms from 1 ms to 60 min, such as '500 ms'"),
-    ("    calls: 3", "    auth: kerberos", "8: workloads.0.auth: 'kerberos' is not known; allowed: none, sys"),
+    ("    calls: 3", "    auth: kerberos", "8: workloads.0.auth: 'kerberos' is unknown; allowed: none, sys"),
     ("{calls: 2}", "{calls: 0}", f"13: scale.smoke.calls: 0 is out of range; allowed: {CALLS}"),
     ("  smoke:", "  huge:", "3: default_scale: there is no scale 'smoke'; allowed: huge"),
     ("default_scale: smoke\n", "", "11: scale: default_scale is missing; allowed: smoke"),
@@ -65,20 +65,20 @@ def test_mistake(tmp_path: Path, old: str, new: str, line: str) -> None:
 
 
 OVERRIDES = [
-    ("sizes", "--set: 'sizes' is not understood; allowed: KEY=VALUE, such as sizes=16:8192:16"),
-    ("sizes=", "--set: 'sizes=' is not understood; allowed: KEY=VALUE, such as sizes=16:8192:16"),
+    ("sizes", "--set: 'sizes' is not KEY=VALUE; allowed: KEY=VALUE, such as sizes=16:8192:16"),
+    ("sizes=", "--set: 'sizes=' is not KEY=VALUE; allowed: KEY=VALUE, such as sizes=16:8192:16"),
     ("calls=0", f"--set: calls: 0 is out of range; allowed: {CALLS}"),
     ("calls=[", "--set: calls: '[' is not YAML: expected the node content, but found '<stream end>'"),
     ("duration=2 s", "--set: duration: no workload of scenario 'mine' has this field"),
     ("mtu=67", "--set: mtu: 67 is out of range; allowed: a whole number from 68 to 18174"),
-    ("mtu=87", "{file}:10: workloads.1.transports: TCP over an MTU of 87 bytes: Linux sends longer segments, which IP would have to fragment; allowed: an MTU of 88 or more, or udp alone"),
+    ("mtu=87", "{file}:10: workloads.1.transports: TCP is not supported over an MTU of 87 bytes: IP would fragment Linux's segments; allowed: an MTU of at least 88, or only udp"),
     ("mtu=1501", "--set: mtu: MTU 1501 of client:eth0 is above that of segment 'lan'; allowed: 68 to 1500"),
     ("machines.klient.mips=250", "--set: machines.klient.mips: there is no machine 'klient' in topology 'two-hosts-10base-t'; allowed: client, server"),
     ("segments.lan.ports.7=client:eth0", "--set: segments.lan.ports.7: index '7' is out of range; allowed: 0 to 1"),
-    ("segments.lan.rate.unit=1", "--set: segments.lan.rate.unit: 'unit': this value has no fields"),
+    ("segments.lan.rate.unit=1", "--set: segments.lan.rate.unit: 'unit' is not a field of this value, which has none"),
     ("seed=x", "--set: seed: 'x' is not a whole number; allowed: a whole number from 0 to 9223372036854775807"),
-    ("workloads.0.trace=[a b]", "--set: workloads.0.trace: 'a b' cannot be a function's name; allowed: none, steps, or a list of up to 256 functions, such as [clnt_dg_call, kernel:udp_sendmsg]"),
-    ("accelerator=kvm", "--set: accelerator: KVM cannot keep virtual time; allowed: auto or tcg, or the clock real"),
+    ("workloads.0.trace=[a b]", "--set: workloads.0.trace: 'a b' is not a valid function name; allowed: none, steps, or a list of up to 256 functions, such as [clnt_dg_call, kernel:udp_sendmsg]"),
+    ("accelerator=kvm", "--set: accelerator: kvm does not support clock: virtual; allowed: auto or tcg, or clock: real"),
     ("scale=paper", "scale: there is no scale 'paper'; allowed: smoke"),
     ("sizes=2000-01-01", "--set: sizes: '2000-01-01' is not a plain value; allowed: text, numbers, true, false"),
 ]  # fmt: skip
@@ -92,7 +92,7 @@ def test_wrong_override(tmp_path: Path, override: str, line: str) -> None:
 
 def test_a_trace_needs_virtual_time(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD)
-    words = "--set: workloads.0.trace: functions are stamped in virtual time alone; allowed: none, or the clock virtual"
+    words = "--set: workloads.0.trace: tracing requires clock: virtual; allowed: none, or clock: virtual"
     assert refusal(lambda: load_experiments(path, overrides=["workloads.0.trace=steps"], clock="real")) == [words]
     assert load_experiments(path, overrides=["trace=none"], clock="real")
 
@@ -101,7 +101,7 @@ def test_a_trace_needs_a_kernel_that_says_where_its_functions_are(monkeypatch: p
     assert load_experiments("sss-rpc-sweep", overrides=["trace=steps"])
     silent = IMAGES["ssscore"].model_copy(update={"fixed_kernel": False})
     monkeypatch.setattr(experiment, "IMAGES", {**IMAGES, "ssscore": silent})
-    words = "'server' boots ssscore, whose kernel does not say where its functions are; allowed: none, or machines that"
+    words = "'server' boots ssscore, which has no kernel symbol table, so it cannot be traced; allowed: none, or machines that"
     known = "boot linux or linux-python or linux-python-current or linux-python-paper"
     said = refusal(lambda: load_experiments("sss-rpc-sweep", overrides=["trace=steps"]))
     assert said == [f"--set: trace: {words} {known}"]
@@ -116,13 +116,13 @@ def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "line"),
     [
-        ("duration=1500 ms", "duration: 1500 ms are no whole second; allowed: whole seconds"),
-        ("rate=5 Mbit/s", "rate: rate over tcp, which sends as fast as it can; allowed: transports: udp"),
-        ("serving.socket_buffer=8192", "serving.socket_buffer: serving.socket_buffer with iperf3, whose client tells its server; allowed: socket_buffer for both ends"),
-        ("mtu=87", "TCP over an MTU of 87 bytes"),
+        ("duration=1500 ms", "duration: 1500 ms is not a whole number of seconds; allowed: whole seconds"),
+        ("rate=5 Mbit/s", "rate: rate has no effect over tcp; allowed: transports: udp"),
+        ("serving.socket_buffer=8192", "serving.socket_buffer: serving.socket_buffer has no effect: an iperf3 server uses its client's value; allowed: socket_buffer for both ends"),
+        ("mtu=87", "TCP is not supported over an MTU of 87 bytes"),
     ],
 )  # fmt: skip
-def test_what_iperf3_would_not_heed_is_refused(override: str, line: str) -> None:
+def test_option_without_effect_on_iperf3_is_rejected(override: str, line: str) -> None:
     with pytest.raises(BadInput, match=re.escape(line)):
         load_experiments("iperf3", overrides=["transports=tcp", override])
 

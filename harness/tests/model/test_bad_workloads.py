@@ -57,93 +57,93 @@ BASES: dict[str, tuple[str, ...]] = {
 """By name: a topology, the fields of a workload that fits, and overrides."""
 
 MBCF = "mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"
-WAITS = "whose client waits for the reply of each call"
+WAITS = "whose client waits for each reply"
 BACKPLANE = "allowed: machines with interfaces in one segment of kind vmmc"
-FIXED = "which boots ssscore: its sockets' buffers are fixed; allowed: leave it out"
+FIXED = "which boots ssscore, whose sockets have fixed buffers; allowed: leave it out"
 KEPT = f"allowed: semantics: at_most_once, transports: udp, {MBCF}"
 TRANSFER = "allowed: 8 to 65536 bytes (one transfer)"
 RPC_MESSAGE = "(a UDP message of 8800 bytes; udp_message_size changes it)"
 
 RULES = [
     ("dce", "fragment: 4097", "fragment: fragment 4097 is not a multiple of 8; allowed: such as 4096"),
-    ("dce", "window: 3 KiB", "window: window 3072 below a fragment of 4096 bytes; allowed: at least one fragment"),
+    ("dce", "window: 3 KiB", "window: window 3072 is less than a fragment of 4096 bytes; allowed: at least one fragment"),
     ("dce", "window: 5000", "window: window 5000 is not a whole number of KiB; allowed: such as 32 KiB"),
     ("dce", "semantics: broadcast, sizes: [4017]", "sizes: 4017 bytes do not fit dce put over udp; allowed: 0 to 4016 bytes (one fragment of a broadcast)"),
-    ("dce", "semantics: broadcast, binding: mapper", "binding: mapper with broadcast: which machine would be asked?; allowed: string"),
-    ("dce", "semantics: broadcast, policy: osf", "policy: osf with broadcast, which may not be in fragments; allowed: window or halves"),
-    ("dce", "semantics: maybe, procedures: [put, get]", "semantics: maybe with get: there is no response that could bring its bytes; allowed: procedures: null, put"),
-    ("dce", "semantics: maybe, procedures: echo", "semantics: maybe with echo: there is no response that could bring its bytes; allowed: procedures: null, put"),
-    ("dce", "resend: 31 s", "resend: resend is longer than give_up: nothing would be sent again; allowed: up to give_up"),
+    ("dce", "semantics: broadcast, binding: mapper", "binding: mapper cannot be combined with broadcast; allowed: string"),
+    ("dce", "semantics: broadcast, policy: osf", "policy: osf cannot be combined with broadcast, which must not be fragmented; allowed: window or halves"),
+    ("dce", "semantics: maybe, procedures: [put, get]", "semantics: maybe calls have no response, so get cannot return data; allowed: procedures: null, put"),
+    ("dce", "semantics: maybe, procedures: echo", "semantics: maybe calls have no response, so echo cannot return data; allowed: procedures: null, put"),
+    ("dce", "resend: 31 s", "resend: resend is longer than give_up, so nothing would be retransmitted; allowed: up to give_up"),
     ("dce", "sizes: [196609]", "sizes: 196609 bytes do not fit dce put over udp; allowed: 0 to 196608 bytes (this testbed's own limit)"),
-    ("dce", "sizes: '0:999:1'", "sizes: 1000 sizes, each of which is a procedure; allowed: up to 999"),
-    ("dce functions", "procedures: put", "procedures: procedures with functions, whose values are their own; allowed: procedures or functions"),
-    ("dce functions", "sizes: [4]", "sizes: sizes with functions, whose values are their own; allowed: sizes or functions"),
-    ("dce functions", "order: seeded", "order: order seeded with functions; allowed: their order in functions alone"),
-    ("dce functions", "calls: {0: 9, 800: 3}", "calls: calls by size with functions; allowed: one number of calls"),
-    ("dce functions", "functions: '1,2', semantics: maybe", "semantics: maybe with boolean: there is no response that could bring its bytes; allowed: functions: void"),
-    ("dce functions", "semantics: broadcast", "functions: string_array has 4807 bytes, but a broadcast is one fragment of 4016; allowed: other functions, or a larger fragment"),
-    ("dce routed", "semantics: broadcast", "semantics: broadcast from 'client', which shares no segment with 'server'; allowed: both ends on one segment"),
-    ("dce sss", "threads: 9, sizes: [32128]", "threads: 9 callers of 'server', which boots ssscore, with 32768 bytes under way each: its sockets keep 262144; allowed: up to 8 callers, or a smaller window"),
-    ("dce sss", "threads: 16, window: 8 KiB, sizes: [196608]", "threads: 16 callers of 'server', which boots ssscore, with up to 196608 bytes: its memory is for 15; allowed: up to 15 callers, or smaller sizes"),
-    ("grpc", "bdp_probe: true", "bdp_probe: bdp_probe with control_frames none: its PINGs would all be mismatches; allowed: control_frames: counted"),
-    ("rpyc", "die: {call: 3}, containers: [list, tuple]", "die: die with 2 connections of each client: those behind the first would be refused; allowed: one series, container, distance and tcp_nodelay"),
-    ("rpyc", "die: {call: 3}, series: 2, tcp_nodelay: [true, false], functions: 1", "die: die with 4 connections of each client: those behind the first would be refused; allowed: one series, container, distance and tcp_nodelay"),
-    ("sss", "transports: udp, depth: 2", f"depth: depth 2 over udp, {WAITS}; allowed: 1, or the transports {MBCF}"),
-    ("sss", "transports: [mbcf3, udp], ack: false", f"ack: ack false over udp, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
-    ("sss", "transports: udp, one_way: true, procedures: sink", f"one_way: one_way over udp: libtirpc does not send a call without waiting for its reply; allowed: transports: tcp, {MBCF}"),
-    ("sss", "transports: mbcf3, one_way: true", "one_way: one_way with echo: only sink has no result; allowed: procedures: sink"),
-    ("sss", "transports: [mbcf3, tcp], semantics: at_least_once", "semantics: at_least_once over tcp; allowed: at_most_once over tcp"),
-    ("sss", "transports: udp, semantics: exactly_once", "semantics: exactly_once over udp; allowed: at_least_once, at_most_once over udp"),
-    ("sss", "transports: udp, reply_cache: 16", f"reply_cache: reply_cache without at_most_once over udp or MBCF: no reply would be kept; {KEPT}"),
-    ("sss", "transports: tcp, socket_buffer: 4000", f"socket_buffer: socket_buffer with 'server', {FIXED}"),
-    ("sss", "transports: tcp, serving: {socket_buffer: 4000}", f"serving.socket_buffer: serving.socket_buffer with 'server', {FIXED}"),
-    ("sss", "transports: [udp, vrpc-mbcf], send_buffer: 4000", "send_buffer: send_buffer over udp, vrpc-mbcf; allowed: transports: tcp"),
-    ("sss", "transports: mbcf3, udp_message_size: 4000", "udp_message_size: udp_message_size over mbcf3; allowed: transports: udp"),
-    ("sss", "transports: udp, serving: {recv_buffer: 4000}", "serving.recv_buffer: serving.recv_buffer over udp; allowed: transports: tcp"),
-    ("sss", "transports: udp, threads: 2", "threads: 2 threads with 'client', which boots ssscore: its client has one; allowed: 1; depth is calls under way over MBCF"),
-    ("sss", "transports: mbcf3, depth: 2, one_way: true, procedures: sink", "depth: depth 2 with one_way: there are no replies to wait for; allowed: 1"),
-    ("sss", "transports: tcp, tcp_nodelay: false", "tcp_nodelay: tcp_nodelay with 'server', which boots ssscore: its TCP never waits for more data; allowed: true"),
-    ("sss", "transports: mbcf3, sizes: [edges]", "sizes: edges over MBCF: only those of udp and tcp are known; allowed: sizes and ranges FIRST:LAST:STEP"),
+    ("dce", "sizes: '0:999:1'", "sizes: 1000 sizes are too many: each is a procedure; allowed: up to 999"),
+    ("dce functions", "procedures: put", "procedures: procedures has no effect with functions, whose values are fixed; allowed: procedures or functions"),
+    ("dce functions", "sizes: [4]", "sizes: sizes has no effect with functions, whose values are fixed; allowed: sizes or functions"),
+    ("dce functions", "order: seeded", "order: order seeded has no effect with functions; allowed: the order in functions"),
+    ("dce functions", "calls: {0: 9, 800: 3}", "calls: calls by size cannot be combined with functions; allowed: one number of calls"),
+    ("dce functions", "functions: '1,2', semantics: maybe", "semantics: maybe calls have no response, so boolean cannot return data; allowed: functions: void"),
+    ("dce functions", "semantics: broadcast", "functions: string_array has 4807 bytes and exceeds the one fragment of a broadcast, 4016 bytes; allowed: other functions, or a larger fragment"),
+    ("dce routed", "semantics: broadcast", "semantics: broadcast from 'client' does not reach 'server', which is on another segment; allowed: both ends on one segment"),
+    ("dce sss", "threads: 9, sizes: [32128]", "threads: 9 callers of 'server', which boots ssscore, with 32768 bytes under way each, exceed its sockets' buffers of 262144 bytes; allowed: up to 8 callers, or a smaller window"),
+    ("dce sss", "threads: 16, window: 8 KiB, sizes: [196608]", "threads: 16 callers of 'server', which boots ssscore, with up to 196608 bytes each, exceed its memory, which has room for 15; allowed: up to 15 callers, or smaller sizes"),
+    ("grpc", "bdp_probe: true", "bdp_probe: bdp_probe sends PINGs, which control_frames: none rejects; allowed: control_frames: counted"),
+    ("rpyc", "die: {call: 3}, containers: [list, tuple]", "die: die allows one connection of each client, and there are 2; allowed: one series, container, distance and tcp_nodelay"),
+    ("rpyc", "die: {call: 3}, series: 2, tcp_nodelay: [true, false], functions: 1", "die: die allows one connection of each client, and there are 4; allowed: one series, container, distance and tcp_nodelay"),
+    ("sss", "transports: udp, depth: 2", f"depth: depth 2 is not supported over udp, {WAITS}; allowed: 1, or the transports {MBCF}"),
+    ("sss", "transports: [mbcf3, udp], ack: false", f"ack: ack: false has no effect over udp, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
+    ("sss", "transports: udp, one_way: true, procedures: sink", f"one_way: one_way is not supported over udp: libtirpc always waits for a reply; allowed: transports: tcp, {MBCF}"),
+    ("sss", "transports: mbcf3, one_way: true", "one_way: one_way is not supported for echo: only sink has no result; allowed: procedures: sink"),
+    ("sss", "transports: [mbcf3, tcp], semantics: at_least_once", "semantics: at_least_once is not supported over tcp; allowed: at_most_once over tcp"),
+    ("sss", "transports: udp, semantics: exactly_once", "semantics: exactly_once is not supported over udp; allowed: at_least_once, at_most_once over udp"),
+    ("sss", "transports: udp, reply_cache: 16", f"reply_cache: reply_cache has no effect without at_most_once over udp or MBCF; {KEPT}"),
+    ("sss", "transports: tcp, socket_buffer: 4000", f"socket_buffer: socket_buffer has no effect on 'server', {FIXED}"),
+    ("sss", "transports: tcp, serving: {socket_buffer: 4000}", f"serving.socket_buffer: serving.socket_buffer has no effect on 'server', {FIXED}"),
+    ("sss", "transports: [udp, vrpc-mbcf], send_buffer: 4000", "send_buffer: send_buffer has no effect over udp, vrpc-mbcf; allowed: transports: tcp"),
+    ("sss", "transports: mbcf3, udp_message_size: 4000", "udp_message_size: udp_message_size has no effect over mbcf3; allowed: transports: udp"),
+    ("sss", "transports: udp, serving: {recv_buffer: 4000}", "serving.recv_buffer: serving.recv_buffer has no effect over udp; allowed: transports: tcp"),
+    ("sss", "transports: udp, threads: 2", "threads: 2 threads are too many for 'client', which boots ssscore: its client has one; allowed: 1 (for parallel calls over MBCF use depth)"),
+    ("sss", "transports: mbcf3, depth: 2, one_way: true, procedures: sink", "depth: depth 2 has no effect with one_way, which has no replies; allowed: 1"),
+    ("sss", "transports: tcp, tcp_nodelay: false", "tcp_nodelay: tcp_nodelay has no effect on 'server', which boots ssscore, whose TCP always sends at once; allowed: true"),
+    ("sss", "transports: mbcf3, sizes: [edges]", "sizes: edges is not supported over MBCF, only over udp and tcp; allowed: sizes and ranges FIRST:LAST:STEP"),
     ("sss", "transports: [udp, mbcf3], sizes: 9000", f"sizes: 9000 bytes do not fit sunrpc echo over udp; allowed: 0 to 8756 bytes {RPC_MESSAGE}"),
     ("sss", "transports: mbcf3, sizes: 65537", "sizes: 65537 bytes do not fit sunrpc echo over mbcf3; allowed: 0 to 65536 bytes (the MBCF library's buffers)"),
     ("sss", "transports: mbcf1, sizes: 1333", "sizes: 1333 bytes do not fit sunrpc echo over mbcf1; allowed: 0 to 1332 bytes (1392 bytes of one TASKQUE write less 60 of headers; the other types carry more)"),
-    ("sss linux server", "transports: udp, semantics: at_most_once", "semantics: at_most_once over udp with a server on image 'linux', which keeps no replies; allowed: at_least_once, or a server that boots ssscore"),
-    ("sss linux server", "transports: mbcf3b", "transports: mbcf3b with a server on image 'linux', whose processes have no tasks; allowed: another transport, or a server on SSS-CORE"),
-    ("sunrpc", "transports: udp, retry_timeout: 30 s", "retry_timeout: retry_timeout is longer than total_timeout: nothing would be sent again; allowed: up to total_timeout"),
+    ("sss linux server", "transports: udp, semantics: at_most_once", "semantics: at_most_once over udp needs a server that keeps replies, and image 'linux' has none; allowed: at_least_once, or a server that boots ssscore"),
+    ("sss linux server", "transports: mbcf3b", "transports: mbcf3b is not supported by a server on image 'linux', whose processes have no tasks; allowed: another transport, or a server on SSS-CORE"),
+    ("sunrpc", "transports: udp, retry_timeout: 30 s", "retry_timeout: retry_timeout is longer than total_timeout, so no call would be retransmitted; allowed: up to total_timeout"),
     ("sunrpc", "transports: udp, server: host9", "server: topology 'two-hosts-10base-t' has no host 'host9'; allowed: client, server"),
-    ("sunrpc", "transports: udp, clients: [server]", "clients: 'server' is the server, and what passes its loopback interface is not captured; allowed: other machines, or in virtual time loopback: captured of server"),
-    ("sunrpc", "app: raw, transports: tcp, sizes: [15]", "sizes: 15 bytes do not fit raw echo over tcp; allowed: 16 to 1048576 bytes (the payload's header at least)"),
-    ("sunrpc", "app: raw, transports: udp, tcp_nodelay: false", "tcp_nodelay: tcp_nodelay over udp; allowed: transports: tcp"),
-    ("sunrpc", "app: raw, transports: udp, serving: {tcp_nodelay: true}", "serving.tcp_nodelay: serving.tcp_nodelay over udp; allowed: transports: tcp"),
-    ("sunrpc", "app: raw, transports: udp, serving: {send_buffer: 8000}", "serving.send_buffer: serving.send_buffer with raw, which has no records; allowed: leave it out"),
+    ("sunrpc", "transports: udp, clients: [server]", "clients: 'server' is the server, and its loopback interface is not captured; allowed: other machines, or with clock: virtual also loopback: captured of server"),
+    ("sunrpc", "app: raw, transports: tcp, sizes: [15]", "sizes: 15 bytes do not fit raw echo over tcp; allowed: 16 to 1048576 bytes (at least the payload's header)"),
+    ("sunrpc", "app: raw, transports: udp, tcp_nodelay: false", "tcp_nodelay: tcp_nodelay has no effect over udp; allowed: transports: tcp"),
+    ("sunrpc", "app: raw, transports: udp, serving: {tcp_nodelay: true}", "serving.tcp_nodelay: serving.tcp_nodelay has no effect over udp; allowed: transports: tcp"),
+    ("sunrpc", "app: raw, transports: udp, serving: {send_buffer: 8000}", "serving.send_buffer: serving.send_buffer has no effect on raw, which has no records; allowed: leave it out"),
     ("mbcf", "sizes: 64, operations: swap", "sizes: 64 bytes do not fit mbcf swap over mbcf; allowed: 8 to 8 bytes (one word)"),
     ("mbcf", "sizes: 1377, operations: signal", "sizes: 1377 bytes do not fit mbcf signal over mbcf; allowed: 0 to 1376 bytes (one packet)"),
-    ("mbcf", "operations: [write, read], modes: stream", "modes: a stream of read: each of them has a result to wait for; allowed: round_trip, or the operations write, fifo, signal"),
+    ("mbcf", "operations: [write, read], modes: stream", "modes: read cannot be a stream: each operation waits for its result; allowed: round_trip, or the operations write, fifo, signal"),
     ("shrimprpc", "sizes: 16385", "sizes: 16385 bytes do not fit shrimprpc inout over shrimprpc; allowed: 0 to 16384 bytes (ECHO_LIMIT of guest-apps/shrimp/echo.x)"),
     ("shrimprpc", "sizes: [0, 65536], procedures: [null, in]", "sizes: 65536 bytes do not fit shrimprpc in over shrimprpc; allowed: 0 to 16384 bytes (ECHO_LIMIT of guest-apps/shrimp/echo.x)"),
-    ("shrimprpc", "sizes: edges", "sizes: edges over a backplane: only those of udp and tcp are known; allowed: sizes and ranges FIRST:LAST:STEP"),
-    ("vmmc", "app: shrimprpc, clients: e", f"clients: 'e' has no interface in a backplane; {BACKPLANE}"),
-    ("vmmc", "clients: e", f"clients: 'e' has no interface in a backplane; {BACKPLANE}"),
-    ("vmmc", "server: e", f"server: 'e' has no interface in a backplane; {BACKPLANE}"),
+    ("shrimprpc", "sizes: edges", "sizes: edges is not supported over a backplane, only over udp and tcp; allowed: sizes and ranges FIRST:LAST:STEP"),
+    ("vmmc", "app: shrimprpc, clients: e", f"clients: 'e' has no interface on a backplane; {BACKPLANE}"),
+    ("vmmc", "clients: e", f"clients: 'e' has no interface on a backplane; {BACKPLANE}"),
+    ("vmmc", "server: e", f"server: 'e' has no interface on a backplane; {BACKPLANE}"),
     ("vmmc", "clients: [a, c]", f"clients: c:vmmc0 is in 'other', and b:vmmc0 in 'one'; {BACKPLANE}"),
     ("vmmc", "clients: f", "clients: image 'linux' of 'f' does not run vmmc"),
     ("vmmc", "app: shrimprpc, clients: f", "clients: image 'linux' of 'f' does not run shrimprpc"),
     ("vmmc", "sizes: [0, 8]", f"sizes: 0 bytes do not fit vmmc round_trip over au; {TRANSFER}"),
     ("vmmc", "sizes: [8, 65544]", f"sizes: 65544 bytes do not fit vmmc round_trip over au; {TRANSFER}"),
-    ("vmmc", "sizes: [8, 12]", "sizes: 12 bytes are no whole stores; allowed: multiples of 8"),
-    ("vmmc", "sizes: [edges]", "sizes: edges over a backplane: only those of udp and tcp are known; allowed: sizes and ranges FIRST:LAST:STEP"),
-    ("vmmc", "app: sunrpc, transports: vrpc, clients: e", f"clients: 'e' has no interface in a backplane; {BACKPLANE}"),
-    ("vrpc", "transports: udp, wait: poll", "wait: wait over udp; allowed: transports: vrpc, vrpc-mbcf"),
-    ("vrpc", "transports: vrpc-mbcf, deliberate_above: 5", "deliberate_above: deliberate_above over vrpc-mbcf, which has no deliberate updates; allowed: transports: vrpc"),
-    ("vrpc", "transports: vrpc, depth: 2", f"depth: depth 2 over vrpc, {WAITS}; allowed: 1, or the transports {MBCF}"),
-    ("vrpc", "transports: vrpc-mbcf, ack: false", f"ack: ack false over vrpc-mbcf, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
-    ("vrpc", "transports: vrpc, one_way: true, procedures: sink", f"one_way: one_way over vrpc; allowed: false, or the transports tcp, {MBCF}"),
-    ("vrpc", "transports: vrpc, semantics: exactly_once", "semantics: exactly_once over vrpc; allowed: at_most_once over vrpc"),
-    ("vrpc", "transports: [vrpc, vrpc-mbcf, tcp], semantics: at_most_once, reply_cache: 5", f"reply_cache: reply_cache without at_most_once over udp or MBCF: no reply would be kept; {KEPT}"),
-    ("vrpc", "transports: vrpc, threads: 2", "threads: 2 threads with 'client', which boots ssscore: its client has one; allowed: 1; depth is calls under way over MBCF"),
+    ("vmmc", "sizes: [8, 12]", "sizes: 12 bytes is not a multiple of 8; allowed: multiples of 8"),
+    ("vmmc", "sizes: [edges]", "sizes: edges is not supported over a backplane, only over udp and tcp; allowed: sizes and ranges FIRST:LAST:STEP"),
+    ("vmmc", "app: sunrpc, transports: vrpc, clients: e", f"clients: 'e' has no interface on a backplane; {BACKPLANE}"),
+    ("vrpc", "transports: udp, wait: poll", "wait: wait has no effect over udp; allowed: transports: vrpc, vrpc-mbcf"),
+    ("vrpc", "transports: vrpc-mbcf, deliberate_above: 5", "deliberate_above: deliberate_above has no effect over vrpc-mbcf, which has no deliberate updates; allowed: transports: vrpc"),
+    ("vrpc", "transports: vrpc, depth: 2", f"depth: depth 2 is not supported over vrpc, {WAITS}; allowed: 1, or the transports {MBCF}"),
+    ("vrpc", "transports: vrpc-mbcf, ack: false", f"ack: ack: false has no effect over vrpc-mbcf, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
+    ("vrpc", "transports: vrpc, one_way: true, procedures: sink", f"one_way: one_way is not supported over vrpc; allowed: false, or the transports tcp, {MBCF}"),
+    ("vrpc", "transports: vrpc, semantics: exactly_once", "semantics: exactly_once is not supported over vrpc; allowed: at_most_once over vrpc"),
+    ("vrpc", "transports: [vrpc, vrpc-mbcf, tcp], semantics: at_most_once, reply_cache: 5", f"reply_cache: reply_cache has no effect without at_most_once over udp or MBCF; {KEPT}"),
+    ("vrpc", "transports: vrpc, threads: 2", "threads: 2 threads are too many for 'client', which boots ssscore: its client has one; allowed: 1 (for parallel calls over MBCF use depth)"),
     ("vrpc", "transports: vrpc, sizes: 65537", "sizes: 65537 bytes do not fit sunrpc echo over vrpc; allowed: 0 to 65536 bytes (what a ring holds)"),
-    ("sunrpc", "transports: vrpc", "server: vrpc with 'server', which boots linux: its library is SSS-CORE's; allowed: machines that boot ssscore"),
-    ("sunrpc", "transports: vrpc-mbcf", "server: vrpc-mbcf with 'server', which boots linux: its library is SSS-CORE's; allowed: machines that boot ssscore"),
+    ("sunrpc", "transports: vrpc", "server: vrpc is not available on 'server', which boots linux; allowed: machines that boot ssscore"),
+    ("sunrpc", "transports: vrpc-mbcf", "server: vrpc-mbcf is not available on 'server', which boots linux; allowed: machines that boot ssscore"),
 ]  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def test_neither_sizes_nor_functions(tmp_path: Path) -> None:
 
 def taken(port: int, by: int = 0) -> str:
     """What is said of a port that workload `by` has."""
-    return f"port: port {port} of 'server' is that of another server, of workloads.{by}; allowed: a port of its own, or the same server"
+    return f"port: port {port} of 'server' is already used by the server of workloads.{by}; allowed: another port, or the same server"
 
 
 PAIRS = [
@@ -188,7 +188,7 @@ PAIRS = [
     ("app: iperf3, transports: udp", "app: grpc, port: 5201", 1, taken(5201)),
     ("app: grpc, port: 1026", "app: raw, transports: [udp, tcp], sizes: 64", 0, taken(1026, 1)),
     ("app: raw, transports: [udp, tcp], sizes: 64", "app: grpc, port: 1026", 1, taken(1026)),
-    ("app: dce, sizes: 0, binding: mapper", "app: dce, sizes: 0, binding: mapper, port: 1028", 1, "port: port 1028, but the endpoint mapper of 'server' gives port 1027; allowed: one port a server, or binding: string"),
+    ("app: dce, sizes: 0, binding: mapper", "app: dce, sizes: 0, binding: mapper, port: 1028", 1, "port: port 1028 differs from port 1027 in the endpoint mapper of 'server'; allowed: the same port on one server, or binding: string"),
 ]  # fmt: skip
 
 
@@ -207,17 +207,17 @@ def test_a_linux_machine_is_one_node_at_a_time(tmp_path: Path, second: str, fiel
     path = scenario(tmp_path, "sss-cluster", first, f"clients: {second}, sizes: 4")
     (line,) = refusal(lambda: load_experiments(path))
     assert line.startswith(
-        f"{path}:5: workloads.1.{field}: 'linux' boots linux and serves MBCF already: there a process is a node"
+        f"{path}:5: workloads.1.{field}: 'linux' boots linux, where only one process can be a node of MBCF, and has one already"
     )
 
 
 ENDS = [
     ("grpc", "", ["machines.server.image=linux"], "server: image 'linux' of 'server' does not run grpc"),
     ("rpyc", "", ["machines.client.image=linux"], "clients: image 'linux' of 'client' does not run rpyc"),
-    ("grpc", "languages: [python, cpp]", ["machines.client.image=linux-python-current"], "languages: no gRPC in cpp on 'client', which boots linux-python-current; allowed: python"),
-    ("grpc", "", ["mtu=80"], "app: gRPC over an MTU of 80 bytes: TCP's segments would have to be fragments; allowed: an MTU of 88 or more"),
+    ("grpc", "languages: [python, cpp]", ["machines.client.image=linux-python-current"], "languages: 'client' boots linux-python-current, which has no gRPC in cpp; allowed: python"),
+    ("grpc", "", ["mtu=80"], "app: gRPC is not supported over an MTU of 80 bytes: IP would fragment TCP's segments; allowed: an MTU of at least 88"),
     ("sss", "app: raw, transports: udp", [], "server: image 'ssscore' of 'server' does not run raw"),
-    ("sss", "transports: mbcf3", ["mtu=1435"], "server: MBCF on server:eth0 with an MTU of 1435 bytes: its packets are not fragmented; allowed: an MTU of 1436 or more"),
+    ("sss", "transports: mbcf3", ["mtu=1435"], "server: MBCF on server:eth0 does not fit an MTU of 1435 bytes: its packets are not fragmented; allowed: an MTU of at least 1436"),
     ("sss", "transports: mbcf1, sizes: 1332, auth: sys", [], "sizes: 1332 bytes do not fit sunrpc echo over mbcf1"),
 ]  # fmt: skip
 
@@ -235,16 +235,18 @@ def test_machines_that_cannot_run_a_workload(
 def test_version_of_grpc_that_was_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(LIBRARIES, "1.51.1")
     path = scenario(tmp_path, LAN, "app: grpc")
-    line = "app: gRPC 1.51.1 on 'server', which boots linux-python: its frames were not measured; allowed: an image with gRPC 1.85.1"
+    line = (
+        "app: 'server' boots linux-python with gRPC 1.51.1, which is not supported; allowed: an image with gRPC 1.85.1"
+    )
     assert refusal(lambda: load_experiments(path, overrides=[PYTHON]))[0] == f"{path}:4: workloads.0.{line}"
 
 
 @pytest.mark.parametrize(
     ("server", "client", "line"),
     [
-        ({"rpyc": "5.3.0"}, {}, "distance: numpy on 'server', which boots linux: it has none; allowed: zip, or an image with numpy"),
-        ({"rpyc": "3.4.4", "numpy": "1"}, {}, "app: RPyC 3.4.4 on 'server', which boots linux: its messages are not known; allowed: an image with RPyC"),
-        ({"rpyc": "5.3.0", "numpy": "1"}, {"rpyc": "6.0.2"}, "clients: RPyC 6.0.2 on 'client' and 5.3.0 on 'server'; allowed: images with one version"),
+        ({"rpyc": "5.3.0"}, {}, "distance: 'server' boots linux, which has no numpy; allowed: zip, or an image with numpy"),
+        ({"rpyc": "3.4.4", "numpy": "1"}, {}, "app: 'server' boots linux with RPyC 3.4.4, which is not supported; allowed: an image with RPyC"),
+        ({"rpyc": "5.3.0", "numpy": "1"}, {"rpyc": "6.0.2"}, "clients: RPyC 6.0.2 on 'client' differs from 5.3.0 on 'server'; allowed: images with one version"),
     ],
 )  # fmt: skip
 def test_packages_that_rpyc_cannot_use(

@@ -36,7 +36,7 @@ OTHER_NOTES = note(kind=1) + note(name=b"GNU\0")
         (elf()[:-1], "is an ELF file that is cut off"),
         (elf()[:100], "is an ELF file that is cut off"),
         (elf()[:20], "is an ELF file that is cut off"),
-        (bz_image(flags=0), "is a zImage, which is loaded low and is no more started"),
+        (bz_image(flags=0), "is a zImage, which QEMU does not start"),
         (bz_image()[:-16], "is a bzImage of 2560 bytes that is cut off at 2544"),
         (bz_image()[:0x210], "is a bzImage of 2560 bytes that is cut off at 528"),
     ],
@@ -80,8 +80,8 @@ def test_what_a_kernel_calls_itself() -> None:
         ),
         (b"\x04\x22\x4d\x18", "is lz4 in its frame format, which no kernel unpacks"),
         (b"070707", "is a cpio archive of the old kind, which cpio -H newc does not write"),
-        (b"", "is not a cpio archive, and not compressed in a way that kernels know"),
-        (b"PK\x03\x04", "is not a cpio archive, and not compressed in a way that kernels know"),
+        (b"", "is neither a cpio archive nor compressed in a format that Linux unpacks"),
+        (b"PK\x03\x04", "is neither a cpio archive nor compressed in a format that Linux unpacks"),
     ],
 )
 def test_initrds(data: bytes, fault: str | None) -> None:

@@ -222,7 +222,7 @@ def test_what_a_message_allows_is_taken(name: str) -> None:
 UNREADABLE = {
     "2000-01-01": "is not a plain value; allowed: text, numbers, true, false",
     ".nan": f"is not a number between {-INTEGER_MOST} and {INTEGER_MOST}",
-    "[" * (DEPTH_MOST + 1) + "]" * (DEPTH_MOST + 1): f"is nested too deeply; allowed: {DEPTH_MOST} levels",
+    "[" * (DEPTH_MOST + 1) + "]" * (DEPTH_MOST + 1): f"is nested too deeply; allowed: up to {DEPTH_MOST} levels",
     "1\n{indent}{key}: 2": "found duplicate key",
 }
 """What is refused before fields are known."""

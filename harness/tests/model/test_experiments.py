@@ -58,7 +58,7 @@ def test_a_scenarios_own_topology_is_beside_it(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     assert one("below/mine.yaml").topology.name == "wires"
     (below / "wires.yaml").rename(tmp_path / "wires.yaml")
-    with pytest.raises(BadInput, match=r"^below/wires\.yaml: no such file"):
+    with pytest.raises(BadInput, match=r"^below/wires\.yaml: does not exist"):
         one("below/mine.yaml")
     assert one("below/mine.yaml", topology="wires.yaml").topology.name == "wires"
 
@@ -110,7 +110,8 @@ def test_cell_edges_follow_the_encapsulation_and_the_way() -> None:
         str(caught.value)
         .splitlines()[0]
         .endswith(
-            "workloads.0.sizes: cell-edges, but no segment between 'client' and 'server' carries cells; "
+            "workloads.0.sizes: cell-edges needs a segment with cells, and there is none between 'client' and "
+            "'server'; "
             "allowed: sizes, ranges FIRST:LAST:STEP and the word 'edges'"
         )
     )

@@ -17,16 +17,16 @@ ALIASES = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{chr(98 + level)}: &{chr(98 + level)} [{', '.join(['*' + chr(97 + level)] * 10)}]\n" for level in range(9)
 )
 REFUSED = {
-    "aliases of aliases": (ALIASES, "x:4: describes too much"),
-    "an alias of what it is in": ("a: &a [*a]\n", r"x:1: \*a is a part of itself"),
-    "a merge of what it is in": ("a: &a\n  <<: *a\n  b: 1\n", r"x:2: \*a is a part of itself"),
+    "aliases of aliases": (ALIASES, "x:4: has too many values"),
+    "an alias of what it is in": ("a: &a [*a]\n", r"x:1: \*a contains itself"),
+    "a merge of what it is in": ("a: &a\n  <<: *a\n  b: 1\n", r"x:2: \*a contains itself"),
     "deep flow": ("a: " + "[" * 3000, "x:1: is nested too deeply"),
     "deep maps": ("a: " + "{a: " * 3000, "x:1: is nested too deeply"),
     "deep blocks": ("".join(" " * depth + "a:\n" for depth in range(600)), "x:33: is nested too deeply"),
-    "many keys": ("".join(f"k{number}: 1\n" for number in range(60_000)), "x:5000: describes too much"),
-    "many values": ("a: [" + "1," * 100_000 + "]", "x:1: describes too much"),
-    "a map as a key": ("? {a: b}\n: c\n", "x:1: .* cannot be a field's name"),
-    "truth as a key": ("true: 1\n", "x:1: 'True' cannot be a field's name"),
+    "many keys": ("".join(f"k{number}: 1\n" for number in range(60_000)), "x:5000: has too many values"),
+    "many values": ("a: [" + "1," * 100_000 + "]", "x:1: has too many values"),
+    "a map as a key": ("? {a: b}\n: c\n", "x:1: .* is not a valid field name"),
+    "truth as a key": ("true: 1\n", "x:1: 'True' is not a valid field name"),
     "no number": ("a: .nan\n", "x:1: a: is not a number"),
     "a huge number": ("a: 0x" + "f" * 5000 + "\n", "x:1: a: is not a number"),
     "a tag": ("a: !!python/object:os.system x\n", "x:1: a: .* is not a plain value"),
@@ -56,7 +56,7 @@ def test_what_is_allowed_is_read() -> None:
 def test_a_large_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
     path.write_text("#" * (SIZE_MOST + 1))
-    with pytest.raises(BadInput, match="is too large; allowed: 256 KiB"):
+    with pytest.raises(BadInput, match="is too large; allowed: up to 256 KiB"):
         read(path, "large.yaml")
 
 

@@ -78,35 +78,36 @@ WORKLOAD = SCENARIO.splitlines()[-1]
 NOT = "machines.server.loopback"
 CASES = [
     ("", "", "loopback: captured, ", "",
-     "mine.yaml:4: workloads.0.clients: 'server' is the server, and what passes its loopback interface is not captured;"
-     " allowed: other machines, or in virtual time loopback: captured of server"),
+     "mine.yaml:4: workloads.0.clients: 'server' is the server, and its loopback interface is not captured;"
+     " allowed: other machines, or with clock: virtual also loopback: captured of server"),
     ("clients: server, ", "", "loopback: captured, ", "",
-     "mine.yaml:4: workloads.0.clients: topology 'net' has no host but the server"),
+     "mine.yaml:4: workloads.0.clients: topology 'net' has no host except the server"),
     (WORKLOAD, "  - {app: sunrpc, clients: server, transports: [mbcf3], sizes: [16], calls: 1}", "", "",
-     "mine.yaml:4: workloads.0.clients: 'server' is the server, and mbcf3 is between nodes;"
-     " allowed: other machines, or transports between addresses"),
+     "mine.yaml:4: workloads.0.clients: 'server' is the server, and mbcf3 connects different nodes only;"
+     " allowed: other machines, or transports over IP"),
     (WORKLOAD, "  - {app: dce, clients: server, semantics: broadcast, sizes: [16], calls: 1}", "", "",
-     "mine.yaml:4: workloads.0.semantics: broadcast from 'server' to itself: a loopback has no broadcast;"
-     " allowed: clients on other machines"),
+     "mine.yaml:4: workloads.0.semantics: broadcast from 'server' to itself is not supported: a loopback has no"
+     " broadcast; allowed: clients on other machines"),
     (WORKLOAD, "  - {app: dce, clients: server, trace: steps, sizes: [16], calls: 1}", "", "",
-     "mine.yaml:4: workloads.0.trace: 'server' is client and server: whose a stamp is, it does not say;"
+     "mine.yaml:4: workloads.0.trace: tracing is not supported when client and server share machine 'server';"
      " allowed: none, or other clients"),
     (WORKLOAD, "  - {app: iperf3, clients: server, transports: [tcp]}", "", "",
-     "mine.yaml:4: workloads.0.clients: iperf3 from 'server' to itself; allowed: clients on other machines"),
+     "mine.yaml:4: workloads.0.clients: iperf3 from 'server' to itself is not supported;"
+      " allowed: clients on other machines"),
     (WORKLOAD, WORKLOAD.replace("calls", "socket_buffer: 4000, calls"), "", "",
-     "mine.yaml:4: workloads.0.socket_buffer: socket_buffer with 'server', client and server: where TCP cuts what it"
-     " sends follows from its buffers there; allowed: leave it out, or udp alone"),
-    ("", "", "captured", "maybe", f"net.yaml:3: {NOT}: 'maybe' is not known; allowed: captured, not"),
+     "mine.yaml:4: workloads.0.socket_buffer: socket_buffer cannot be set on 'server', client and server: it would move"
+     " the segment boundaries of TCP; allowed: leave it out, or only udp"),
+    ("", "", "captured", "maybe", f"net.yaml:3: {NOT}: 'maybe' is unknown; allowed: captured, not"),
     ("", "", "server: {", "server: {image: ssscore, ",
-     f"net.yaml:3: {NOT}: image 'ssscore' of 'server' has no loopback to capture; allowed: not"),
+     f"net.yaml:3: {NOT}: image 'ssscore' of 'server' cannot capture its loopback; allowed: not"),
     ("", "", "spare", "loopback-server",
-     "net.yaml:5: segments.loopback-server: the capture of a loopback has this name; allowed: another name"),
+     "net.yaml:5: segments.loopback-server: is the name of a loopback's capture; allowed: another name"),
     ("", "", "segments:\n", TWO,
-     "net.yaml:4: machines.other.loopback: the loopback of 'server' is captured, too: both have the address 127.0.0.1;"
+     "net.yaml:4: machines.other.loopback: the loopback of 'server' is also captured, with the same address 127.0.0.1;"
      " allowed: one machine of a topology"),
     ("", "", "description: one machine\n", "description: one machine\nclock: real\n",
-     "mine.yaml:4: workloads.0.clients: 'server' is the server, and what passes its loopback interface is not captured;"
-     " allowed: other machines, or in virtual time loopback: captured of server"),
+     "mine.yaml:4: workloads.0.clients: 'server' is the server, and its loopback interface is not captured;"
+     " allowed: other machines, or with clock: virtual also loopback: captured of server"),
 ]  # fmt: skip
 
 

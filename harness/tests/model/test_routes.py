@@ -19,15 +19,18 @@ VIA = "an IPv4 address, such as '10.0.0.254'"
 OWN_ROUTE = "{to: 10.1.0.0/24, via: 10.0.0.254}"
 
 CASES = [
-    ("to: 10.1.0.0/24", "to: 10.1.0.0", f"3: machines.client.routes.0.to: '10.1.0.0' is not a network; allowed: {TO}"),
+    ("to: 10.1.0.0/24", "to: 10.1.0.0", f"3: machines.client.routes.0.to: '10.1.0.0' is not an IPv4 network;"
+     f" allowed: {TO}"),
     ("to: 10.1.0.0/24", "to: 10.1.0.1/24",
-     f"3: machines.client.routes.0.to: '10.1.0.1/24' is not a network; allowed: {TO}"),
+     f"3: machines.client.routes.0.to: '10.1.0.1/24' is not an IPv4 network; allowed: {TO}"),
     ("to: 10.1.0.0/24", "to: 0.0.0.0/0", f"3: machines.client.routes.0.to: '0.0.0.0/0' is out of range; allowed: {TO}"),
     ("to: 10.1.0.0/24, ", "", f"3: machines.client.routes.0: to is missing; allowed: {TO}"),
-    ("via: 10.0.0.254", "via: router", f"3: machines.client.routes.0.via: 'router' is not an address; allowed: {VIA}"),
+    ("via: 10.0.0.254", "via: router", f"3: machines.client.routes.0.via: 'router' is not an IPv4 address;"
+     f" allowed: {VIA}"),
     ("via: 10.0.0.254", "via: 10.0.0.254, metric: 1",
      "3: machines.client.routes.0.metric: unknown field; allowed: to, via"),
-    (f"[{OWN_ROUTE}]", "10.1.0.0/24", "3: machines.client.routes: is not a list; allowed: a list of: to, via"),
+    (f"[{OWN_ROUTE}]", "10.1.0.0/24", "3: machines.client.routes: must be a list, such as [A, B];"
+     " allowed: a list of: to, via"),
     ("via: 10.0.0.254", "via: 10.0.0.7",
      "3: machines.client.routes.0.via: 10.0.0.7 is not a neighbour of client; allowed: 10.0.0.254"),
     ("via: 10.0.0.254", "via: 10.0.0.1",
@@ -37,13 +40,14 @@ CASES = [
     (f"[{OWN_ROUTE}]", f"[{OWN_ROUTE}, {OWN_ROUTE}]",
      "3: machines.client.routes.1.to: there are two routes to 10.1.0.0/24; allowed: one for each network"),
     (OWN_ROUTE, "{to: 10.0.0.0/24, via: 10.0.0.254}",
-     "3: machines.client.routes.0.to: client is itself on 10.0.0.0/24; allowed: a network of others"),
+     "3: machines.client.routes.0.to: client itself has an address in 10.0.0.0/24;"
+      " allowed: a network that the machine is not on"),
     ("client: {", "client: {image: ssscore, ",
-     "3: machines.client.routes.0: image 'ssscore' takes no routes; allowed: leave them out"),
+     "3: machines.client.routes.0: image 'ssscore' does not support routes; allowed: leave them out"),
     ("router: {", "router: {image: ssscore, ",
-     "3: machines.client.routes.0.via: the image of 'router' forwards no packets; "
+     "3: machines.client.routes.0.via: the image of 'router' does not forward packets; "
      "allowed: a machine that boots linux or linux-python or linux-python-current or linux-python-paper\n"
-     "5: machines.server.routes.0.via: the image of 'router' forwards no packets; "
+     "5: machines.server.routes.0.via: the image of 'router' does not forward packets; "
      "allowed: a machine that boots linux or linux-python or linux-python-current or linux-python-paper"),
 ]  # fmt: skip
 
@@ -124,9 +128,7 @@ def test_calls_follow_routes(tmp_path: Path) -> None:
     ids=["no way there", "no way back", "another network"],
 )
 def test_calls_need_a_way_there_and_back(tmp_path: Path, text: str) -> None:
-    with pytest.raises(
-        BadInput, match="'client' and 'server' share no segment, and no routes lead from one to the other"
-    ):
+    with pytest.raises(BadInput, match="'client' and 'server' have no common segment and no routes to each other"):
         called(tmp_path, text)
 
 
@@ -141,7 +143,7 @@ def test_routes_that_lead_in_a_circle_lead_nowhere(tmp_path: Path) -> None:
 def test_a_router_must_not_cut_packets(tmp_path: Path) -> None:
     text = ROUTED.replace("10.1.0.254/24}", "10.1.0.254/24, mtu: 1400}")
     with pytest.raises(
-        BadInput, match=r"packets of 1500 bytes from 'client' to 'server' do not fit router:eth1, MTU 1400"
+        BadInput, match=r"packets of 1500 bytes from 'client' to 'server' exceed MTU 1400 of router:eth1"
     ):
         called(tmp_path, text)
 

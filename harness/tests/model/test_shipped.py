@@ -100,3 +100,23 @@ def test_what_was_asked_for_is_there() -> None:
     assert {"local"} <= set(names("scenario"))
     assert {"dce-sweep", "dce-edges", "dce-threads", "dce-faults"} <= set(names("scenario"))
     assert {"quickstart", "sunrpc-sweep", "raw-sweep", "iperf3", "loss"} <= set(names("scenario"))
+
+
+def errors(kind: Kind, document: object) -> list[str]:
+    schema = json.loads(SCHEMAS[kind].read_text())
+    return [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(document)]
+
+
+@pytest.mark.parametrize(
+    ("topology", "sound"),
+    [("two-hosts-10base-t", True), ("mine.yaml", True), ("../lab/mine.yml", True), ("Two Hosts", False), (3, False)],
+)
+def test_an_editor_takes_a_name_or_a_file_as_topology(topology: object, sound: bool) -> None:
+    document = {"description": "d", "topology": topology, "workloads": [{"app": "sunrpc", "transports": ["udp"]}]}
+    assert (errors("scenario", document) == []) is sound
+
+
+def test_an_editor_says_which_kinds_there_are() -> None:
+    segments = {"lan": {"kind": "swich", "ports": ["a:eth0", "b:eth0"]}}
+    said = errors("topology", {"description": "d", "machines": {}, "segments": segments})
+    assert "'swich' is not one of ['atm', 'hub', 'link', 'switch', 'vmmc']" in said

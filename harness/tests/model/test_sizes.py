@@ -10,7 +10,7 @@ from sundial.model.sizes import SIZE_MOST, Sizes, expand
 
 
 def no_edges(smallest: int, largest: int) -> list[int]:
-    raise AssertionError("nobody asked for edges")
+    raise AssertionError("edges were not asked for")
 
 
 def expanded(value: object) -> list[int]:

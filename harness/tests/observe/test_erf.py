@@ -46,8 +46,8 @@ def written(tmp_path: Path, data: bytes) -> Path:
 
 
 def test_fields_of_a_pdu_and_of_a_cell(tmp_path: Path) -> None:
-    told = option(1, b"dropped: 1 of 3 cells") + option(0, b"")
-    path = written(tmp_path, capture([(0, CALL, OUTBOUND), (1, LAST_CELL, told), (0, LAST_CELL, OUTBOUND)]))
+    comment = option(1, b"dropped: 1 of 3 cells") + option(0, b"")
+    path = written(tmp_path, capture([(0, CALL, OUTBOUND), (1, LAST_CELL, comment), (0, LAST_CELL, OUTBOUND)]))
     table = read_erf(path, EPOCH_NS)
     assert table["row"].to_list() == [0, 1, 2]
     assert table["time_ns"].to_list() == [0, 1, 2]

@@ -89,8 +89,8 @@ def test_tshark_reads_the_same(tmp_path: Path) -> None:
     file = tmp_path / "lan.pcapng"
     file.write_bytes(capture(["client:eth0"], [Record(at, 0, 2, frame) for at, frame in enumerate(frames)]))
     table = read_frames([(file, "lan")], 0)
-    told = table.filter(pl.col("read_differently").is_not_null())
-    assert told.height < 30
-    # What is told has an impossible length of an IP or TCP header.
+    differing = table.filter(pl.col("read_differently").is_not_null())
+    assert differing.height < 30
+    # Each of them has an impossible length of an IP or TCP header.
     assert table.filter(pl.arange(pl.len()) % 4 == 0)["read_differently"].is_null().all()
     assert table["octets_hash"].n_unique() == len(set(frames))

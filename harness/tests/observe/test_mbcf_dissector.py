@@ -60,8 +60,8 @@ def at_one_port(directory: Path, frames: list[bytes]) -> Path:
 
 def fields(file: Path, *names: str, options: tuple[str, ...] = ()) -> list[list[str]]:
     """One list a frame, '' for what it does not have, with links forward."""
-    told = tshark(file, "-2", "-Y", "frame", "-T", "fields", *(w for name in names for w in ("-e", name)), *options)
-    return [line.split("\t") for line in told.split("\n")[:-1]]
+    rows = tshark(file, "-2", "-Y", "frame", "-T", "fields", *(w for name in names for w in ("-e", name)), *options)
+    return [line.split("\t") for line in rows.split("\n")[:-1]]
 
 
 def tree(file: Path, number: int = 1) -> dict[str, Any]:
@@ -176,9 +176,9 @@ def test_parts_of_a_fifo_segment(tmp_path: Path) -> None:
         frame(ACK, B, A, ack=2),
     ]
     names = ("part.total", "part.offset", "segment.reassembled_in", "segment.part", "segment.length", "rpc.xid")
-    told = fields(at_one_port(tmp_path, parts), *(f"mbcf.{name}" for name in names), "rpc.xid")
-    assert told[0] == ["2044", "0", "2", "", "", "0x00000077", ""]
-    assert told[1] == ["2044", "1400", "", "1,2", "2044", "", "0x00000077"]
+    rows = fields(at_one_port(tmp_path, parts), *(f"mbcf.{name}" for name in names), "rpc.xid")
+    assert rows[0] == ["2044", "0", "2", "", "", "0x00000077", ""]
+    assert rows[1] == ["2044", "1400", "", "1,2", "2044", "", "0x00000077"]
 
 
 def test_a_part_out_of_place_is_told(tmp_path: Path) -> None:
@@ -199,10 +199,10 @@ def test_requests_and_results_find_each_other(tmp_path: Path) -> None:
     ]
     names = ("response_in", "request_in", "time", "result.op", "result.old", "analysis.acks_frame")
     file = at_one_port(tmp_path, frames)
-    told = fields(file, *(f"mbcf.{name}" for name in names))
-    assert told[:2] == [["3", "", "", "", "", ""], ["4", "", "", "", "", ""]]
-    assert told[2] == ["", "1", "0.000020000", "0x15", "0x0000000000000004", "1"]
-    assert told[3] == ["", "2", "0.000020000", "0x11", "", "2"]
+    rows = fields(file, *(f"mbcf.{name}" for name in names))
+    assert rows[:2] == [["3", "", "", "", "", ""], ["4", "", "", "", "", ""]]
+    assert rows[2] == ["", "1", "0.000020000", "0x15", "0x0000000000000004", "1"]
+    assert rows[3] == ["", "2", "0.000020000", "0x11", "", "2"]
     assert experts(file)[4] == "RESULT of no request that was seen"
 
 
@@ -214,8 +214,8 @@ def test_what_is_read_is_one_segment(tmp_path: Path) -> None:
         frame(RESULT, A, B, seq=1, ack=1, op_id=7, payload=call[:1408]),
         frame(RESULT, A, B, seq=2, ack=2, op_id=7, payload=call[1408:]),
     ]
-    told = fields(at_one_port(tmp_path, frames), "mbcf.rpc.xid", "mbcf.segment.length", "rpc.xid", "rpc.msgtyp")
-    assert told[2:] == [["0x00000099", "", "", ""], ["", "2044", "0x00000099", "0"]]
+    rows = fields(at_one_port(tmp_path, frames), "mbcf.rpc.xid", "mbcf.segment.length", "rpc.xid", "rpc.msgtyp")
+    assert rows[2:] == [["0x00000099", "", "", ""], ["", "2044", "0x00000099", "0"]]
 
 
 def rpc_head(kind: int) -> bytes:
@@ -230,10 +230,10 @@ def test_sun_rpc_calls_and_replies(tmp_path: Path) -> None:
         *(frame(FIFO, B, A, seq=1 + n, ack=3, payload=rpc_reply(0x10 + n, 16)) for n in range(3)),
     ]
     names = ("mbcf.rpc.type", "mbcf.rpc.reply_in", "mbcf.rpc.call_in", "mbcf.rpc.time", "rpc.xid", "rpc.msgtyp")
-    told = fields(at_one_port(tmp_path, frames), *names, "rpc.time")
+    rows = fields(at_one_port(tmp_path, frames), *names, "rpc.time")
     for n in range(3):
-        assert told[n] == ["0", str(n + 4), "", "", f"0x0000001{n}", "0", ""]
-        assert told[n + 3] == ["1", "", str(n + 1), "0.000030000", f"0x0000001{n}", "1", "0.000030000"]
+        assert rows[n] == ["0", str(n + 4), "", "", f"0x0000001{n}", "0", ""]
+        assert rows[n + 3] == ["1", "", str(n + 1), "0.000030000", f"0x0000001{n}", "1", "0.000030000"]
 
 
 def test_heads_of_rpc_over_mbcf(tmp_path: Path) -> None:
@@ -290,13 +290,13 @@ def test_the_sequence_of_a_channel(tmp_path: Path) -> None:
         write(6, flags=RETX), frame(ACK, A, B, ack=4), frame(ACK, A, B, ack=4), frame(ACK, A, B, ack=9),
     ]  # fmt: skip
     names = ("retransmission", "duplicate", "first", "gap", "duplicate_ack", "ack_unseen")
-    told = fields(at_one_port(tmp_path, frames), *(f"mbcf.analysis.{name}" for name in names))
-    seen = [[name for name, value in zip(names, line, strict=True) if value] for line in told]
+    rows = fields(at_one_port(tmp_path, frames), *(f"mbcf.analysis.{name}" for name in names))
+    seen = [[name for name, value in zip(names, line, strict=True) if value] for line in rows]
     assert seen == [
         [], ["duplicate", "first"], ["retransmission", "first"], ["gap"], [], [], ["retransmission", "first"],
         ["retransmission", "gap"], [], ["duplicate_ack"], ["ack_unseen"],
     ]  # fmt: skip
-    assert (told[3][3], told[6][2]) == ("2", "4")
+    assert (rows[3][3], rows[6][2]) == ("2", "4")
 
 
 def test_frames_and_their_acknowledgement_find_each_other(tmp_path: Path) -> None:
@@ -308,8 +308,8 @@ def test_frames_and_their_acknowledgement_find_each_other(tmp_path: Path) -> Non
         frame(WRITE, B, A, seq=9, ack=3), frame(WRITE, B, A, seq=11, ack=4), frame(ACK, B, A, ack=4, flags=UNSURE),
         frame(ACK, B, A, ack=4),
     ]  # fmt: skip
-    told = fields(at_one_port(tmp_path, frames), "mbcf.acked_in", "mbcf.ack_time", "mbcf.analysis.acks_frame")
-    assert told == [
+    rows = fields(at_one_port(tmp_path, frames), "mbcf.acked_in", "mbcf.ack_time", "mbcf.analysis.acks_frame")
+    assert rows == [
         ["3", "0.000020000", ""], ["3", "0.000010000", ""], ["", "", "2"],
         # Any frame brings an acknowledgement, but none that comes behind a gap, or while an error may be on its way.
         ["6", "0.000020000", ""], ["9", "0.000040000", ""], ["", "", "4"], ["", "", "5"], ["", "", "5"], ["", "", "5"],
@@ -331,10 +331,10 @@ def test_sequence_numbers_go_round_without_zero(tmp_path: Path) -> None:
 
 def test_the_retx_flag_is_checked_where_frames_leave(tmp_path: Path) -> None:
     frames = [frame(WRITE, A, B, seq=1, flags=RETX), frame(WRITE, A, B, seq=2), frame(WRITE, A, B, seq=2)]
-    told = experts(at_one_port(tmp_path, frames))
-    assert "RETX on a frame not sent before" in told[0]
-    assert told[1] == ""
-    assert "Sent again without RETX" in told[2]
+    rows = experts(at_one_port(tmp_path, frames))
+    assert "RETX on a frame not sent before" in rows[0]
+    assert rows[1] == ""
+    assert "Sent again without RETX" in rows[2]
 
 
 def test_a_second_sighting_is_no_retransmission(tmp_path: Path) -> None:
@@ -349,8 +349,8 @@ def test_a_second_sighting_is_no_retransmission(tmp_path: Path) -> None:
             Record(at + 2000, 1, IN, whole),
         ]
     file.write_bytes(capture(["n1:eth0", "n2:eth0", "lan:fate"], records))
-    told = fields(file, "mbcf.analysis.retransmission", "mbcf.analysis.duplicate", "mbcf.analysis.gap", "rpc.dup")
-    assert told == [["", "", "", ""]] * 9
+    rows = fields(file, "mbcf.analysis.retransmission", "mbcf.analysis.duplicate", "mbcf.analysis.gap", "rpc.dup")
+    assert rows == [["", "", "", ""]] * 9
     # Also where the first pass builds no tree, and so gives no interface.
     assert "Duplicate" not in tshark(file, "-2")
 
@@ -360,8 +360,8 @@ def test_epochs(tmp_path: Path) -> None:
         frame(WRITE, A, B, seq=1), frame(SYN, A, B, epoch=99, payload=nonces(1)), frame(WRITE, A, B, seq=1, epoch=99),
         frame(WRITE, A, B, seq=2), frame(ACK, B, A, ack=1),
     ]  # fmt: skip
-    told = fields(at_one_port(tmp_path, frames), "mbcf.analysis.new_epoch", "mbcf.analysis.stale_epoch")
-    assert [["new" if a else "", "stale" if b else ""] for a, b in told] == [
+    rows = fields(at_one_port(tmp_path, frames), "mbcf.analysis.new_epoch", "mbcf.analysis.stale_epoch")
+    assert [["new" if a else "", "stale" if b else ""] for a, b in rows] == [
         ["", ""], ["new", ""], ["", ""], ["", "stale"], ["", "stale"],
     ]  # fmt: skip
 
@@ -388,15 +388,15 @@ def test_the_line_of_a_frame(tmp_path: Path) -> None:
 def test_frames_of_the_protocol_itself(name: str) -> None:
     """Captures that guest-apps/sss-core/tests/mbcf_golden.c made: everything in them is well formed."""
     file = GOLDEN / f"{name}.pcap"
-    told = fields(file, "mbcf.op", "_ws.expert.message")
+    rows = fields(file, "mbcf.op", "_ws.expert.message")
     allowed = {
         "operations": (),
         "statuses": ("The operation failed", "Unknown operation"),
         "faults": ("Retransmission", "Duplicate", "Dup ACK", "Gap", "Sent again"),
         "restart": ("New epoch", "Retransmission", "The operation failed"),
     }[name]
-    assert all(op for op, _ in told)
-    for _, said in told:
+    assert all(op for op, _ in rows)
+    for _, said in rows:
         for part in filter(None, said.split(",")):
             assert any(part.startswith(word) for word in (*allowed, "Dup ACK")), said
 

@@ -26,7 +26,7 @@ def block(order: str, kind: int, body: bytes) -> bytes:
 
 
 def section(order: str, generator: random.Random) -> bytes:
-    """A section with two interfaces, rarely none, then frames and blocks of a kind that nobody knows, one interface
+    """A section with two interfaces, rarely none, then frames and blocks of an unknown kind, one interface
     in between."""
     interface = block(order, INTERFACE, struct.pack(f"{order}HHI", 1, 0, 0))
     parts = [block(order, SECTION, struct.pack(f"{order}IHHq", BYTE_ORDER, 1, 0, -1))]
@@ -107,7 +107,7 @@ def many_at_once(path: Path, data: bytes) -> Iterator[Frame]:
             yield from zip(*(each[some.frames].tolist() for each in numbers), strict=True)
 
 
-def told(frames: Iterator[Frame]) -> list[Frame] | str:
+def frames_or_error(frames: Iterator[Frame]) -> list[Frame] | str:
     try:
         return list(frames)
     except BadInput as fault:
@@ -125,8 +125,8 @@ def test_files_are_read_or_refused_as_one_block_after_another(
     for _ in range(cases):
         whole = b"".join(section(generator.choice("<>"), generator) for _ in range(generator.randrange(1, 4)))
         data = damaged(whole, generator)
-        answers.append(told(one_by_one(file, data)))
-        assert told(many_at_once(file, data)) == answers[-1], data.hex()
+        answers.append(frames_or_error(one_by_one(file, data)))
+        assert frames_or_error(many_at_once(file, data)) == answers[-1], data.hex()
     refused = {answer.split(": ", 1)[1].split(" at byte")[0] for answer in answers if isinstance(answer, str)}
     # Every refusal was met, and many files were read.
     for word in ("truncated block", "section header without", "impossible block length", "two lengths differ",

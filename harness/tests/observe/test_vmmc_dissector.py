@@ -53,8 +53,8 @@ def tshark(bed: VmmcBed, *options: str, shown: str = "frame", read: Callable[...
 
 def fields(bed: VmmcBed, *names: str, shown: str = "frame") -> list[list[str]]:
     """One list a packet, '' for what it does not have, with links forward: to packets at the same port."""
-    told = tshark(bed, "-T", "fields", *(word for name in names for word in ("-e", name)), shown=shown)
-    return [line.split("\t") for line in told.split("\n")[:-1]]
+    output = tshark(bed, "-T", "fields", *(word for name in names for word in ("-e", name)), shown=shown)
+    return [line.split("\t") for line in output.split("\n")[:-1]]
 
 
 def at_sender(bed: VmmcBed, *names: str) -> list[list[str]]:

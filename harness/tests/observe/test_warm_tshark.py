@@ -95,7 +95,7 @@ def test_several_at_once(served: WarmTshark, traffic: bytes) -> None:
 
 
 def test_what_is_not_wanted_any_more_is_killed(served: WarmTshark, traffic: bytes) -> None:
-    """While it waits for more of a capture that does not end; what feeds it is told."""
+    """While it waits for more of a capture that does not end; its feeder gets an error."""
     last = traffic[-int.from_bytes(traffic[-4:], "little") :]
     ended = []
 

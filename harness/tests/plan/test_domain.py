@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Domains: what QEMU is told, what a snapshot's key covers, and that libvirt takes the XML."""
+"""Domains: QEMU's arguments, what a snapshot's key covers, and that libvirt takes the XML."""
 
 import dataclasses
 import xml.etree.ElementTree as ET
@@ -79,10 +79,12 @@ def test_what_qemu_is_told_under_virtual_time(paths: RunPaths) -> None:
 
 
 def test_the_real_clock_has_neither_icount_nor_timers(paths: RunPaths) -> None:
-    told = " ".join(arguments(spec_of(plan(paths, clock="real"), "client", plugin=watch_plugin(LIBRARY, supervisor=7))))
-    assert "icount" not in told
-    assert "txtimer" not in told
-    assert told.endswith("-plugin file=/clock/sundial-clock.so,mode=watch,supervisor=7")
+    words = " ".join(
+        arguments(spec_of(plan(paths, clock="real"), "client", plugin=watch_plugin(LIBRARY, supervisor=7)))
+    )
+    assert "icount" not in words
+    assert "txtimer" not in words
+    assert words.endswith("-plugin file=/clock/sundial-clock.so,mode=watch,supervisor=7")
 
 
 def test_a_snapshot_and_its_runs_have_the_same_flags(paths: RunPaths) -> None:
@@ -100,9 +102,9 @@ def test_a_snapshot_and_its_runs_have_the_same_flags(paths: RunPaths) -> None:
 
 def test_interactive_machines_have_a_console_socket_and_a_command_port(paths: RunPaths) -> None:
     spec = spec_of(plan(paths), "client", console_socket=Path("/s/c.sock"), exec_socket=Path("/s/e.sock"))
-    told = arguments(spec)
-    assert "socket,id=exec,server=on,wait=off,path=/s/e.sock" in told
-    assert "virtserialport,bus=records.0,nr=2,chardev=exec,name=sundial.exec" in told
+    words = arguments(spec)
+    assert "socket,id=exec,server=on,wait=off,path=/s/e.sock" in words
+    assert "virtserialport,bus=records.0,nr=2,chardev=exec,name=sundial.exec" in words
     serial = ET.fromstring(domain_xml(spec)).find("devices/serial")
     assert serial is not None
     assert [(child.tag, dict(child.attrib)) for child in serial] == [
@@ -115,11 +117,11 @@ def test_interactive_machines_have_a_console_socket_and_a_command_port(paths: Ru
 def test_a_machine_on_another_host_dials_everything_but_its_command_port(paths: RunPaths) -> None:
     there = {"console": Path("/t/c"), "samples": Path("/t/s"), "exec_socket": Path("/t/x")}
     spec = spec_of(plan(paths, clock="real"), "netem", dials=True, nics=(FrameStream(Path("/t/n,0")),), **there)
-    told = arguments(spec)
-    assert "stream,id=n0,server=off,addr.type=unix,addr.path=/t/n,,0" in told
-    assert "socket,id=samples,server=off,path=/t/s" in told
-    assert "socket,id=exec,server=on,wait=off,path=/t/x" in told
-    assert not [each for each in told if each.startswith(("dgram", "file,"))]
+    words = arguments(spec)
+    assert "stream,id=n0,server=off,addr.type=unix,addr.path=/t/n,,0" in words
+    assert "socket,id=samples,server=off,path=/t/s" in words
+    assert "socket,id=exec,server=on,wait=off,path=/t/x" in words
+    assert not [each for each in words if each.startswith(("dgram", "file,"))]
     serial = ET.fromstring(domain_xml(spec)).find("devices/serial")
     assert serial is not None
     assert [(child.tag, dict(child.attrib)) for child in serial] == [
@@ -134,9 +136,9 @@ def test_memory_in_a_file_takes_the_place_of_libvirts(paths: RunPaths, shared: b
     memory = MemoryFile(Path("/s,/memory"), shared=shared)
     spec = spec_of(made, "client", memory_file=memory)
     backend = f"memory-backend-file,id=sundial.memory,size={spec.memory},mem-path=/s,,/memory,share={word}"
-    told = arguments(spec)
-    assert told[told.index(backend) - 1] == "-object"
-    assert told[told.index("memory-backend=sundial.memory") - 1] == "-machine"
+    words = arguments(spec)
+    assert words[words.index(backend) - 1] == "-object"
+    assert words[words.index("memory-backend=sundial.memory") - 1] == "-machine"
     assert machine_flags(spec) == machine_flags(spec_of(made, "client"))
 
 

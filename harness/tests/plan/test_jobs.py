@@ -82,15 +82,15 @@ def test_the_server_serves_each_app_once(paths: RunPaths) -> None:
 
 def test_buffers_reach_both_ends_unless_the_server_differs(paths: RunPaths, tmp_path: Path) -> None:
     text = "  - {app: sunrpc, transports: tcp, sizes: 4000, send_buffer: 4000, serving: {send_buffer: 8000}}\n"
-    told = jobs(paths, written(tmp_path, text))
-    assert told["client"]["steps"][0]["options"]["send_buffer"] == 4000
-    assert told["server"]["services"][1]["options"]["send_buffer"] == 8000
+    planned = jobs(paths, written(tmp_path, text))
+    assert planned["client"]["steps"][0]["options"]["send_buffer"] == 4000
+    assert planned["server"]["services"][1]["options"]["send_buffer"] == 8000
 
 
 def test_one_way_is_an_option_where_it_is_written(paths: RunPaths, tmp_path: Path) -> None:
     calls = "- {app: sunrpc, transports: [tcp], procedures: sink, sizes: 0, one_way: true}"
-    (told,) = jobs(paths, written(tmp_path, calls))["client"]["steps"]
-    assert told["options"]["one_way"] is True
+    (planned,) = jobs(paths, written(tmp_path, calls))["client"]["steps"]
+    assert planned["options"]["one_way"] is True
     assert all("one_way" not in step["options"] for step in jobs(paths, "quickstart")["client"]["steps"])
 
 
@@ -103,12 +103,12 @@ def test_two_workloads_cannot_configure_one_server_differently(paths: RunPaths, 
 
 def test_functions_are_one_step_and_a_program_of_their_own(paths: RunPaths, tmp_path: Path) -> None:
     calls = "  - {app: sunrpc, transports: [udp, mbcf3], functions: [12, void], calls: 7}\n"
-    told = jobs(paths, written(tmp_path, calls))
-    assert [service["options"].get("program") for service in told["server"]["services"][1:]] == ["functions"] * 2
-    for step in told["client"]["steps"]:
+    planned = jobs(paths, written(tmp_path, calls))
+    assert [service["options"].get("program") for service in planned["server"]["services"][1:]] == ["functions"] * 2
+    for step in planned["client"]["steps"]:
         assert (step["options"]["functions"], step["options"]["calls"]) == (["distance", "void"], 7)
         assert not {"sizes", "procedure"} & step["options"].keys()
-    assert len(told["client"]["steps"]) == 2
+    assert len(planned["client"]["steps"]) == 2
 
 
 def test_a_server_serves_echo_or_functions(paths: RunPaths, tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_a_server_serves_echo_or_functions(paths: RunPaths, tmp_path: Path) -> N
 
 def test_a_server_of_plain_sockets_serves_both(paths: RunPaths, tmp_path: Path) -> None:
     both = "  - {app: raw, transports: udp, sizes: 16}\n  - {app: raw, transports: tcp, functions: all}\n"
-    told = jobs(paths, written(tmp_path, both))
-    assert [service["options"]["transports"] for service in told["server"]["services"]] == [["udp", "tcp"]]
-    assert [("functions" in step["options"], "sizes" in step["options"]) for step in told["client"]["steps"]] == [
+    planned = jobs(paths, written(tmp_path, both))
+    assert [service["options"]["transports"] for service in planned["server"]["services"]] == [["udp", "tcp"]]
+    assert [("functions" in step["options"], "sizes" in step["options"]) for step in planned["client"]["steps"]] == [
         (False, True),
         (True, False),
     ]
@@ -129,8 +129,8 @@ def test_a_server_of_plain_sockets_serves_both(paths: RunPaths, tmp_path: Path) 
 
 def test_series_transports_and_bands_are_steps(paths: RunPaths) -> None:
     steps = jobs(paths, "sunrpc-sweep", scale="paper")["client"]["steps"]
-    told = [(s["options"]["series"], s["options"]["transport"], s["options"]["calls"]) for s in steps]
-    assert told[:4] == [(0, "udp", 3000), (0, "udp", 100), (0, "tcp", 3000), (0, "tcp", 100)]
+    planned = [(s["options"]["series"], s["options"]["transport"], s["options"]["calls"]) for s in steps]
+    assert planned[:4] == [(0, "udp", 3000), (0, "udp", 100), (0, "tcp", 3000), (0, "tcp", 100)]
     assert len(steps) == 40
     for few, many in zip(steps[::2], steps[1::2], strict=True):
         assert sorted(few["options"]["sizes"] + many["options"]["sizes"]) == list(range(16, 8193, 16))
@@ -159,9 +159,9 @@ def test_null_has_no_sizes_and_udp_no_nodelay(paths: RunPaths, tmp_path: Path) -
 
 
 def test_iperf3(paths: RunPaths) -> None:
-    told = jobs(paths, "iperf3")
-    assert told["server"]["services"] == [{"app": "iperf3-server", "options": {}}]
-    assert [step["options"] for step in told["client"]["steps"]] == [
+    planned = jobs(paths, "iperf3")
+    assert planned["server"]["services"] == [{"app": "iperf3-server", "options": {}}]
+    assert [step["options"] for step in planned["client"]["steps"]] == [
         {"server": "10.0.0.2", "transport": "tcp", "series": 0, "duration_ms": 2000, "streams": 1, "tcp_nodelay": True},
         {
             "server": "10.0.0.2",
@@ -216,5 +216,5 @@ def test_the_waiting_job_is_padded_with_newlines() -> None:
 
 
 def test_a_job_that_is_too_long_is_bad_input(paths: RunPaths) -> None:
-    with pytest.raises(BadInput, match=r"the job of machine 'client' has \d+ bytes; allowed: 65536"):
+    with pytest.raises(BadInput, match=r"the job of machine 'client' has \d+ bytes; allowed: up to 65536"):
         jobs(paths, "sunrpc-sweep", "series=100", scale="paper")

@@ -46,5 +46,5 @@ def test_each_function_is_called_where_it_makes_a_difference(tmp_path: Path) -> 
 
 def test_server_that_dies_knows_its_last_call(tmp_path: Path) -> None:
     path = scenario(tmp_path, TOPOLOGY, "app: rpyc, die: {call: 3}")
-    (dying,) = plan_run(load_experiments(path)[0], PATHS).jobs["server"].services
-    assert dying.options == {"port": 18861, "tcp_nodelay": False, "die_call": 3}
+    (service,) = plan_run(load_experiments(path)[0], PATHS).jobs["server"].services
+    assert service.options == {"port": 18861, "tcp_nodelay": False, "die_call": 3}

@@ -47,8 +47,8 @@ def test_epochs_differ_by_machine_and_seed_and_are_never_zero() -> None:
 def test_services_and_steps_of_a_node(paths: RunPaths, tmp_path: Path) -> None:
     die = "die: {when: during, call: 7}"
     path = written(tmp_path, f"app: sunrpc, transports: [udp, mbcf3], sizes: [0, 64], calls: 3, {die}")
-    told = jobs(paths, path)
-    assert told["server"]["services"] == [
+    planned = jobs(paths, path)
+    assert planned["server"]["services"] == [
         {"app": "portmapper", "options": {}},
         {"app": "echo-server", "options": {"transports": ["udp", "mbcf3"], "die": {"when": "during", "call": 7}}},
     ]
@@ -56,21 +56,21 @@ def test_services_and_steps_of_a_node(paths: RunPaths, tmp_path: Path) -> None:
     common |= {"threads": 1, "total_timeout_ms": 25_000, "auth": "none"}
     over_udp = {"server": "10.0.0.2", "transport": "udp", "retry_timeout_ms": 1000, "semantics": "at_least_once"}
     over_mbcf = {"server": 2, "transport": "mbcf3", "depth": 1, "ack": True, "semantics": "exactly_once"}
-    assert told["client"]["steps"] == [
+    assert planned["client"]["steps"] == [
         {"app": "echo-client", "options": {**common, **over_udp}},
         {"app": "echo-client", "options": {**common, **over_mbcf}},
     ]
-    assert told["client"]["start_ns"] == 20_000_000
+    assert planned["client"]["start_ns"] == 20_000_000
 
 
 def test_operations(paths: RunPaths, tmp_path: Path) -> None:
     path = written(tmp_path, "app: mbcf, operations: [write, fifo], modes: [round_trip, stream], sizes: 4, calls: 9")
-    told = jobs(paths, path)
-    assert told["server"]["services"] == [
+    planned = jobs(paths, path)
+    assert planned["server"]["services"] == [
         {"app": "portmapper", "options": {}},
         {"app": "mbcf-server", "options": {}},
     ]
-    steps = told["client"]["steps"]
+    steps = planned["client"]["steps"]
     assert [(step["options"]["operation"], step["options"]["mode"]) for step in steps] == [
         ("write", "round_trip"),
         ("write", "stream"),
@@ -94,11 +94,11 @@ def test_operations(paths: RunPaths, tmp_path: Path) -> None:
 
 def test_updates_over_a_backplane(paths: RunPaths) -> None:
     options = ["workloads.1.calls=7"]
-    told = jobs(paths, "vmmc-operations", *options)
-    assert told["server"]["services"] == [
+    planned = jobs(paths, "vmmc-operations", *options)
+    assert planned["server"]["services"] == [
         {"app": "vmmc-server", "options": {"transports": ["au", "au-combined", "du"]}}
     ]
-    steps = [step["options"] for step in told["client"]["steps"]]
+    steps = [step["options"] for step in planned["client"]["steps"]]
     assert [(step["transport"], step["procedure"]) for step in steps[:3]] == [
         ("au", "round_trip"),
         ("au", "stream"),
@@ -119,15 +119,17 @@ def test_updates_over_a_backplane(paths: RunPaths) -> None:
 
 
 def test_each_process_of_a_linux_client_is_a_node_of_its_own(paths: RunPaths) -> None:
-    told = jobs(paths, "sss-mixed", seed=5)["linux"]
-    assert not {"node", "epoch", "nodes"} & set(told)
-    apps = [step["app"] for step in told["steps"]]
+    planned = jobs(paths, "sss-mixed", seed=5)["linux"]
+    assert not {"node", "epoch", "nodes"} & set(planned)
+    apps = [step["app"] for step in planned["steps"]]
     assert apps == ["echo-client", "echo-client", "mbcf-echo-client", "mbcf-echo-client"]
-    first, second = (step["options"]["endpoint"] for step in told["steps"][2:])
+    first, second = (step["options"]["endpoint"] for step in planned["steps"][2:])
     assert (first["node"], first["device"]) == (5, "eth0")
     assert [node["machine"] for node in first["nodes"]] == ["n1", "n2", "n3", "n4"]
     assert first["epoch"] != second["epoch"]
-    assert all("endpoint" not in step["options"] and "semantics" not in step["options"] for step in told["steps"][:2])
+    assert all(
+        "endpoint" not in step["options"] and "semantics" not in step["options"] for step in planned["steps"][:2]
+    )
 
 
 def test_a_linux_server_serves_sockets_and_mbcf_apart(paths: RunPaths, tmp_path: Path) -> None:
@@ -162,13 +164,13 @@ def test_buffers_of_the_library_reach_both_ends(paths: RunPaths, tmp_path: Path)
     path = written(
         tmp_path, "app: sunrpc, transports: [udp, tcp], sizes: 4, udp_message_size: 9000, serving: {recv_buffer: 5000}"
     )
-    told = jobs(paths, path)
-    assert told["server"]["services"][1]["options"] == {
+    planned = jobs(paths, path)
+    assert planned["server"]["services"][1]["options"] == {
         "transports": ["udp", "tcp"],
         "recv_buffer": 5000,
         "udp_message_size": 9000,
     }
-    assert told["client"]["steps"][0]["options"]["udp_message_size"] == 9000
+    assert planned["client"]["steps"][0]["options"]["udp_message_size"] == 9000
 
 
 def test_one_server_cannot_have_two_semantics(paths: RunPaths, tmp_path: Path) -> None:

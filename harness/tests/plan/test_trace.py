@@ -117,12 +117,12 @@ def test_a_name_is_the_programs_before_the_kernels() -> None:
             [Function(("sendd",), "client", anywhere=True)],
             "program apps and the kernel of machine 'c' has no function sendd; allowed: send",
         ),
-        ([Function(("xyzzy",))], "has no function xyzzy; allowed: functions that it has"),
+        ([Function(("xyzzy",))], "has no function xyzzy; allowed: functions in its table"),
         ([Function(("twice",), "client")], "twice is the name of 2 functions of program apps on machine 'c'"),
-        ([Function(("call",), "other")], "the image of machine 'c' does not say where functions of other are"),
+        ([Function(("call",), "other")], "the image of machine 'c' has no symbol table of other"),
         (
             [Function(("udp_sendmsg",)), Function(("within",))],
-            "within of machine 'c' is at addresses of another function; allowed: functions that are apart",
+            "within of machine 'c' has the addresses of another function; allowed: functions with separate addresses",
         ),
     ],
 )

@@ -417,6 +417,6 @@ def test_captures_may_be_missing_or_broken(tmp_path: Path, content: bytes | None
     assert "Virtual channels at the switch" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("name", "words"), [("pc-hub-lane", "delay)."), ("two-hosts-netem", "nothing for guests")])
+@pytest.mark.parametrize(("name", "words"), [("pc-hub-lane", "delay)."), ("two-hosts-netem", "no time for guests")])
 def test_the_caption_tells_what_stands_between(name: str, words: str) -> None:
     assert words in drawings.floor_remark(shipped(name), "client", "server")

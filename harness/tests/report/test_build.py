@@ -85,7 +85,7 @@ def test_a_complete_run_has_every_part(quickstart: Path) -> None:
     text = page(quickstart).text
     for words in (
         "quickstart on two-hosts-10base-t",
-        "went over the wire exactly as its protocol says",
+        "calls match the protocol",
         "02:53:44:00:00:01",
         "Sun RPC / UDP",
         "raw / TCP",
@@ -98,7 +98,7 @@ def test_a_complete_run_has_every_part(quickstart: Path) -> None:
         "Counters of the wires",
         "AMD EPYC 7B13",
         "./sundial open quickstart-two-hosts-10base-t-42-001",
-        "Frames that belong to no call",
+        "Frames outside calls",
     ):
         assert words in text, words
     assert "undefined" not in text.lower()
@@ -350,7 +350,7 @@ def test_real_clock_does_not_split_the_client(tmp_path: Path) -> None:
     build_report(run)
     text = page(run).text
     assert "client: call" not in text
-    assert "guests have own clocks" in text
+    assert "guests have separate clocks" in text
 
 
 def test_sample_stream_is_read_without_its_calls(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_figures_in_words(made: Path, tmp_path: Path, widths: list[float]) -> No
     assert widths == []
     assert [path.name for path in (run / "figures").iterdir()] == ["topology.svg"]
     assert '<pre class="paste">./sundial report paper-1-001/runs/sweep</pre>' in page
-    assert "./sundial open paper-1-001/runs/sweep\n" in page
+    assert "./sundial open paper-1-001/runs/sweep lan\n" in page
     assert "Sun RPC / UDP: median round trip " in page
     for part in ("speed", "packets", "time", "spread"):
         assert f'<h2 id="{part}">' in page

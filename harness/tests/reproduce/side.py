@@ -18,7 +18,7 @@ from sundial.reproduce.workers import Workers
 from sundial.run.interrupts import Interrupts
 
 LONG_S = 300.0
-"""Nobody waits for so long: what begins such a wait is to be ended."""
+"""Longer than any wait of a test: a process that begins such a wait is to be ended."""
 
 
 class Silence:

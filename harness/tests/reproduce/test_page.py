@@ -14,7 +14,7 @@ from tests.reproduce.test_perform import Words
 def test_what_a_run_died_of_is_escaped_once(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 7, "embedded", House().doors(), Words())
     bench.made.append(Made("null-calls", "null calls", "failed", 0, 0, "client: a < b && c isn't <b>"))
-    page = Page("paper", "Somebody: Something.", [], [], {}, [])
+    page = Page("paper", "An author: A title.", [], [], {}, [])
     text = write_page(tmp_path, page, bench, ("sundial", "reproduce", "paper")).read_text()
     assert "client: a &lt; b &amp;&amp; c isn&#39;t &lt;b&gt;" in text
     assert "&amp;lt;" not in text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of one's own on two SSS-CORE nodes with a backplane, in virtual time; nothing is verified."""
+"""Own tasks on two SSS-CORE nodes with a backplane, in virtual time; nothing is verified."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Pair:
         text = (self.out / "nodes" / machine / "samples.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
-    def told(self, machine: str, case: str) -> dict[str, list[int]]:
+    def results(self, machine: str, case: str) -> dict[str, list[int]]:
         """What the task of this case said, in order."""
         found: dict[str, list[int]] = {}
         for line in self.lines(machine):

@@ -71,7 +71,7 @@ def ends(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 
 def test_stores_go_there_and_back(basics: Pair) -> None:
-    assert basics.told("client", "store-client") == {
+    assert basics.results("client", "store-client") == {
         "export": [0],
         "import": [0],
         "pages": [4],
@@ -85,52 +85,57 @@ def test_stores_go_there_and_back(basics: Pair) -> None:
 
 
 def test_transfers_arrive_whole_and_wake_who_waits(basics: Pair) -> None:
-    assert basics.told("server", "deliberate-server") == {"wrong": [0, 0, 0, 0]}
+    assert basics.results("server", "deliberate-server") == {"wrong": [0, 0, 0, 0]}
 
 
 def test_transfers_beyond_an_import_or_a_source_are_refused_and_counted(basics: Pair) -> None:
-    told = basics.told("client", "deliberate-client")
-    assert told["errors"] == [0, 3]
-    assert told["a source that is not there"] == [NOT_MEMORY]
-    assert told["a source of another import"] == [NOT_THERE]
-    assert told["unimport"] == [0]
-    assert told["unimport again"] == [NOT_THERE]
+    results = basics.results("client", "deliberate-client")
+    assert results["errors"] == [0, 3]
+    assert results["a source that is not there"] == [NOT_MEMORY]
+    assert results["a source of another import"] == [NOT_THERE]
+    assert results["unimport"] == [0]
+    assert results["unimport again"] == [NOT_THERE]
 
 
 def test_only_who_may_imports(basics: Pair) -> None:
-    told = basics.told("client", "refusals-client")
-    assert (told["another key"], told["no such name"], told["for others"]) == ([NO_KEY], [NO_NAME], [NO_NODE])
-    assert (told["both singles"], told["full"], told["free again"], told["full again"]) == ([1], [FULL], [1], [FULL])
-    assert told["no such node"] == [NO_ANSWER]
-    assert {name: told[name] for name in told if name in ("itself", "nobody", "no name")} == {
+    results = basics.results("client", "refusals-client")
+    assert (results["another key"], results["no such name"], results["for others"]) == ([NO_KEY], [NO_NAME], [NO_NODE])
+    assert (results["both singles"], results["full"], results["free again"], results["full again"]) == (
+        [1],
+        [FULL],
+        [1],
+        [FULL],
+    )
+    assert results["no such node"] == [NO_ANSWER]
+    assert {name: results[name] for name in results if name in ("itself", "node 0", "no name")} == {
         "itself": [NOT_ALLOWED],
-        "nobody": [NOT_ALLOWED],
+        "node 0": [NOT_ALLOWED],
         "no name": [NOT_ALLOWED],
     }
-    assert told["not its word"] == told["not its memory"] == [NOT_MEMORY]
+    assert results["not its word"] == results["not its memory"] == [NOT_MEMORY]
 
 
 def test_only_pages_of_an_import_are_bound(basics: Pair) -> None:
-    told = basics.told("client", "refusals-client")
-    assert told["open"] == [1]
+    results = basics.results("client", "refusals-client")
+    assert results["open"] == [1]
     for what in ("bind beyond", "bind too much", "bind nothing", "bind with unknown flags"):
-        assert told[what] == [NOT_ALLOWED], what
-    assert told["bind to none"] == [NOT_THERE]
-    assert told["bind where something is"] == [EXISTS]
+        assert results[what] == [NOT_ALLOWED], what
+    assert results["bind to none"] == [NOT_THERE]
+    assert results["bind where something is"] == [EXISTS]
 
 
 def test_only_a_tasks_own_memory_is_exported(basics: Pair) -> None:
-    told = basics.told("server", "refusals-server")
+    results = basics.results("server", "refusals-server")
     for what in ("no name", "no pages", "too many pages", "not whole pages", "read-only memory", "unknown flags"):
-        assert told[what] in ([NOT_ALLOWED], [NOT_MEMORY]), what
-    assert told["not its memory"] == told["not its word"] == [NOT_MEMORY]
+        assert results[what] in ([NOT_ALLOWED], [NOT_MEMORY]), what
+    assert results["not its memory"] == results["not its word"] == [NOT_MEMORY]
     for what in ("the same name", "the same name, single", "a name that single ones have"):
-        assert told[what] == [EXISTS], what
-    assert told["unexport of none"] == [NOT_THERE]
+        assert results[what] == [EXISTS], what
+    assert results["unexport of none"] == [NOT_THERE]
 
 
 def test_importers_learn_that_an_export_is_gone(ends: Pair) -> None:
-    assert ends.told("client", "gone-client") == {
+    assert ends.results("client", "gone-client") == {
         "gone": [1, 1],
         "own": [1],
         "errors": [1, 0],
@@ -138,88 +143,88 @@ def test_importers_learn_that_an_export_is_gone(ends: Pair) -> None:
         "import": [GONE, GONE],
         "unimport": [0],
     }
-    told = ends.told("server", "gone-server")
-    assert told["arrived later"] == [0]
-    assert (told["unexport"], told["unexport again"]) == ([0], [NOT_THERE])
+    results = ends.results("server", "gone-server")
+    assert results["arrived later"] == [0]
+    assert (results["unexport"], results["unexport again"]) == ([0], [NOT_THERE])
 
 
 def test_a_transfer_of_a_task_that_has_ended_is_the_last_of_its_import(ends: Pair) -> None:
-    assert ends.told("client", "leaving-client") == {"child": [0], "still full": [FULL], "free": [1]}
-    assert ends.told("server", "leaving-server") == {"last word": [77]}
+    assert ends.results("client", "leaving-client") == {"child": [0], "still full": [FULL], "free": [1]}
+    assert ends.results("server", "leaving-server") == {"last word": [77]}
 
 
 def test_what_is_used_up_is_refused_and_comes_back(ends: Pair) -> None:
-    told = ends.told("client", "limits-child")
-    assert told["exports"] == told["imports"] == told["sources"] == [240, 240]
-    assert told["bound"] == [1024, 1024]
-    assert told["one more"] == [NO_PLACE] * 8
-    assert ends.told("client", "limits-client") == {"pages lost": [0]}
+    results = ends.results("client", "limits-child")
+    assert results["exports"] == results["imports"] == results["sources"] == [240, 240]
+    assert results["bound"] == [1024, 1024]
+    assert results["one more"] == [NO_PLACE] * 8
+    assert ends.results("client", "limits-client") == {"pages lost": [0]}
 
 
 def test_nobody_reaches_what_is_anothers(basics: Pair) -> None:
-    told = basics.told("client", "isolation-client")
+    results = basics.results("client", "isolation-client")
     faults = [
         *("foreign page for transfers", "foreign bound page", "beyond", "unbound"),
         *("no longer imported", "no transfers any more"),
     ]
-    assert {what: told[what] for what in faults} == {what: [PAGE_FAULT] for what in faults}
+    assert {what: results[what] for what in faults} == {what: [PAGE_FAULT] for what in faults}
     messages = basics.faults("client")
     assert len(messages) == len(faults)
     assert all("(write, not mapped)" in message for message in messages)
-    assert basics.told("client", "foreign") == {
+    assert basics.results("client", "foreign") == {
         what: [NOT_THERE] for what in ("unexport", "unimport", "source", "bind", "unbind")
     }
-    assert told["unmap"] == told["protect"] == [NOT_THERE]
+    assert results["unmap"] == results["protect"] == [NOT_THERE]
     for what in ("share", "wait", "log", "export", "source"):
-        assert told[what] == [NOT_MEMORY], what
-    assert told["what another has stored"] == [0]
+        assert results[what] == [NOT_MEMORY], what
+    assert results["what another has stored"] == [0]
 
 
 def test_whatever_a_task_asks_for_harms_nobody_and_leaves_nothing(ends: Pair) -> None:
-    assert ends.told("client", "random-client") == {"child": [0] * 5, "pages lost": [0], "single": [1]}
-    assert all(well > 200 for well in ends.told("client", "random-child")["went well"])
+    assert ends.results("client", "random-client") == {"child": [0] * 5, "pages lost": [0], "single": [1]}
+    assert all(well > 200 for well in ends.results("client", "random-child")["went well"])
 
 
 def test_stores_wait_while_the_outgoing_fifo_is_full(program: Path, tmp_path: Path) -> None:
     """4,000 packets of 40 bytes take 800 us of a line of 1,600 Mbit/s, whatever a store takes; the FIFO has 32 KiB."""
-    told = run_cases(program, tmp_path, "flood").told("client", "flood-client")
-    assert (told["child"], told["last"], told["others ran"]) == ([PAGE_FAULT], [4000], [1])
-    assert 4000 * 200 - 32768 * 5 < told["ns"][0] < 4000 * 200 * 1.05
+    results = run_cases(program, tmp_path, "flood").results("client", "flood-client")
+    assert (results["child"], results["last"], results["others ran"]) == ([PAGE_FAULT], [4000], [1])
+    assert 4000 * 200 - 32768 * 5 < results["ns"][0] < 4000 * 200 * 1.05
 
 
 def test_who_floods_its_kernel_with_imports_waits_and_harms_nobody(program: Path, tmp_path: Path) -> None:
     """Twice 1,350 messages of 96 bytes take 0.77 ms each at 1 Mbit/s; the FIFO has 32 KiB. The end of 150 imports comes
     on top of a full one. Each import and its end is counted there, and another task is served meanwhile."""
     pair = run_cases(program, tmp_path, "messages", backplane=SLOW)
-    assert pair.told("client", "messages-client") == {
+    assert pair.results("client", "messages-client") == {
         "while it sends": [1],
         "child": [PAGE_FAULT] * 2,
         "pages lost": [0],
     }
-    assert pair.told("server", "messages-server") == {"before the others": [1], "imported": [3001]}
+    assert pair.results("server", "messages-server") == {"before the others": [1], "imported": [3001]}
 
 
 @pytest.mark.night
 def test_transfers_wait_while_the_outgoing_fifo_is_full(program: Path, tmp_path: Path) -> None:
     """3,000 packets of 33 bytes: 1,320 ns each on a line from whose memory a byte is read in 40 ns."""
     pair = run_cases(program, tmp_path, "short", backplane={"link_rate": "200 Mbit/s", "dma_rate": "200 Mbit/s"})
-    assert pair.told("client", "short-client") == {"errors": [0]}
-    assert pair.told("server", "short-server") == {"last": [77]}
+    assert pair.results("client", "short-client") == {"errors": [0]}
+    assert pair.results("server", "short-server") == {"last": [77]}
 
 
 def test_an_exporter_whose_node_restarts_is_gone_until_it_exports_again(program: Path, tmp_path: Path) -> None:
     pair = Pair(program, tmp_path)
     pair.run(server=(["restart-server"], [sleep(30), RESTART]), client=((), ["restart-client"]))
-    assert pair.told("client", "restart-client") == {"gone": [1, 0]}
-    assert pair.told("server", "restart-server") == {"stored": [1, 2]}
+    assert pair.results("client", "restart-client") == {"gone": [1, 0]}
+    assert pair.results("server", "restart-server") == {"stored": [1, 2]}
 
 
 @pytest.mark.night
 def test_an_importer_whose_node_restarts_imports_again(program: Path, tmp_path: Path) -> None:
     pair = Pair(program, tmp_path)
     pair.run(server=(["crash-server"], ()), client=(["crash-client"], [RESTART, sleep(10)]))
-    assert pair.told("client", "crash-client") == {"import": [0, 0]}
-    assert pair.told("server", "crash-server") == {"last word": [77]}
+    assert pair.results("client", "crash-client") == {"import": [0, 0]}
+    assert pair.results("server", "crash-server") == {"last word": [77]}
     assert pair.faults("client") == pair.faults("server") == []
 
 
@@ -238,7 +243,7 @@ def test_two_runs_are_equal_to_the_byte(program: Path, tmp_path: Path) -> None:
 @pytest.mark.night
 def test_the_ways_to_the_backplane_stay_short(program: Path, tmp_path: Path) -> None:
     pair = run_cases(program, tmp_path, "costs", backplane=QUICK)
-    client, server = pair.told("client", "costs-client"), pair.told("server", "costs-server")
+    client, server = pair.results("client", "costs-client"), pair.results("server", "costs-server")
     measured = {
         "import": client["import"][0] - 2 * MESSAGE_NS,
         "start": client["start"][0],

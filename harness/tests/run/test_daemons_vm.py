@@ -141,8 +141,8 @@ def test_a_topology_is_up_through_a_daemon(tmp_path: Path, daemon: Reached) -> N
     assert done.returncode == 0, done.stderr
     kept = json.loads(done.stdout)
     try:
-        told = sundial("exec", "--topology", "daemon-pair", "client", "--", "ping", "-c", "1", "10.0.0.2")
-        assert told.returncode == 0, told.stdout
+        result = sundial("exec", "--topology", "daemon-pair", "client", "--", "ping", "-c", "1", "10.0.0.2")
+        assert result.returncode == 0, result.stdout
         assert len(daemon.machines()) == 2
     finally:
         down = sundial("down", "daemon-pair")

@@ -63,7 +63,7 @@ def test_a_named_directory_must_be_new(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="cannot be made"):
+    with pytest.raises(BadInput, match="cannot be created"):
         claim_exactly(tmp_path / "file" / "run", [])
 
 

@@ -36,6 +36,15 @@ def test_spaces_after_punctuation_do_not_hide_an_error(tmp_path: Path) -> None:
     assert GuestFiles("client", tmp_path).look() == [GuestFailed("client", "raw-client failed: no route")]
 
 
+def test_the_first_program_that_failed_is_kept(tmp_path: Path) -> None:
+    files = GuestFiles("client", tmp_path)
+    lines = [(0, "echo-client"), (4, "raw-client"), (1, "iperf3")]
+    text = "".join(f'{{"type":"step","step":{n},"app":"{app}","status":{status}}}\n' for n, (status, app) in enumerate(lines))
+    (tmp_path / "samples.jsonl").write_text('{"type":"step", oops\n' + text)
+    assert files.look() == []
+    assert files.failed_step == "raw-client ended with status 4"
+
+
 def test_an_error_line_that_is_damaged_is_still_an_error(tmp_path: Path) -> None:
     (tmp_path / "samples.jsonl").write_text('{"type":"error", oops\n')
     (found,) = GuestFiles("client", tmp_path).look()
@@ -50,7 +59,7 @@ def test_a_client_that_finds_no_port_has_failed_in_these_words(tmp_path: Path) -
     assert files.look() == []
     with samples.open("a") as stream:
         stream.write(line % ("false", ',"error":"RPC: Timed out"'))
-    expected = "echo-client failed: asked 7 times for the server's port: RPC: Timed out"
+    expected = "echo-client failed: no answer for the server's port after 7 requests: RPC: Timed out"
     assert files.look() == [GuestFailed("client", expected, gave_up=True)]
 
 
@@ -87,12 +96,12 @@ def test_that_a_guest_is_alive_is_a_sign_and_no_work(tmp_path: Path) -> None:
     files = GuestFiles("client", tmp_path)
     samples.write_text('{"type":"hello"}\n')
     assert files.look() == []
-    seen, told = files.seen_bytes, files.told_bytes
+    seen, work = files.seen_bytes, files.work_bytes
     for end in ('{"type":"al', 'ive"}\n'):
         with samples.open("a") as stream:
             stream.write(end)
         assert files.look() == []
-        assert files.told_bytes == told
+        assert files.work_bytes == work
     assert files.seen_bytes > seen
 
 
@@ -136,7 +145,7 @@ def test_hostile_error_lines(tmp_path: Path) -> None:
     samples = tmp_path / "samples.jsonl"
     samples.write_text('{"type":"error","message":' + "[" * 100_000 + "\n")
     files = GuestFiles("client", tmp_path)
-    assert files.look() == [GuestFailed("client", "a program failed with an error line that cannot be read")]
+    assert files.look() == [GuestFailed("client", "a program failed with a malformed error line")]
     with samples.open("a") as stream:
         stream.write('{"type":"error","app":"x","message":"' + "m" * 100_000 + '"}\n')
     (found,) = files.look()

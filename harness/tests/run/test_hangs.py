@@ -45,7 +45,7 @@ def test_a_boot_for_a_snapshot_that_hangs_is_given_up(
     plan = plan_run(experiment, RunPaths(folder, folder, stage.session.shm()))
     boot = Boot(Path("/qemu"), Path("/kernel"), Path("/initrd"), "", "k" * 64, "i" * 64)
     maker = SnapshotMaker(stage.session, plan, plan.network.nodes[0], boot, False, clock)
-    with pytest.raises(RunFailed, match="client: making its snapshot: hung: nothing has moved for"):
+    with pytest.raises(RunFailed, match="client: making its snapshot: hung: no progress for"):
         maker.make(folder)
     assert clock.now() <= within
     (machine,) = stage.hypervisor.machines.values()
@@ -71,7 +71,7 @@ def test_a_kept_guest_that_hangs_while_it_boots_is_named_and_ended(tmp_path: Pat
 
     machines["client"].used_s = machines["server"].used_s = 0.0
     clock = ManualClock(on_pause=pass_time)
-    with pytest.raises(RunFailed, match=r"^server: hung while booting: nothing has moved for 15 s"):
+    with pytest.raises(RunFailed, match=r"^server: hung while booting: no progress for 15 s"):
         watch_boot(machines, waited_for, clock)
     assert clock.now() < 25.0
     assert [machine.state() for machine in machines.values()] == [MachineState.PAUSED, MachineState.GONE]
@@ -150,7 +150,7 @@ def test_a_kept_guest_that_hangs_is_ended_and_the_others_stay(tmp_path: Path) ->
         for name in became:
             guests.forget(name)
         ended |= became
-    assert ended == {"server": "hung: nothing has moved for 15 s"}
+    assert ended == {"server": "hung: no progress for 15 s"}
     assert [machine.state() for machine in machines.values()] == [MachineState.PAUSED, MachineState.GONE]
 
 

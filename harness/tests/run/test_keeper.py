@@ -132,8 +132,8 @@ def test_the_wrong_name_lists_the_right_ones(places: Places) -> None:
         keeper.exec_("client", ["true"], NOTHING, Gathered(), None, places)
     with pytest.raises(BadInput, match="office is not up; allowed: lab, wan"):
         keeper.console("client", "office", places)
-    with pytest.raises(BadInput, match="lab has no machine 'nobody'; allowed: client"):
-        keeper.exec_("nobody", ["true"], NOTHING, Gathered(), "lab", places)
+    with pytest.raises(BadInput, match="lab has no machine 'absent'; allowed: client"):
+        keeper.exec_("absent", ["true"], NOTHING, Gathered(), "lab", places)
     for folder in folders:
         folder.let_go()
 
@@ -144,12 +144,12 @@ def test_a_monitor_has_neither_a_terminal_nor_input(places: Places) -> None:
     folder.write(record())
     reading, writing = os.pipe()
     try:
-        with pytest.raises(BadInput, match="--terminal: image ssscore gives its commands no terminal"):
+        with pytest.raises(BadInput, match="--terminal: image ssscore does not support --terminal"):
             keeper.exec_("node", ["tasks"], Foreground(reading, terminal=True), Gathered(), None, places)
         with pytest.raises(RunFailed, match="node: it takes no commands"):
             keeper.exec_("node", ["tasks"], Foreground(reading), Gathered(), None, places)
         os.write(writing, b"x")
-        with pytest.raises(BadInput, match="image ssscore gives its commands no input"):
+        with pytest.raises(BadInput, match="image ssscore does not support standard input"):
             keeper.exec_("node", ["tasks"], Foreground(reading), Gathered(), None, places)
     finally:
         os.close(reading)

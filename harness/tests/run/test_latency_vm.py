@@ -87,7 +87,7 @@ def test_frames_leave_a_latency_later(tmp_path: Path, run: Path) -> None:
         assert later[LATENCY_NS] >= CALLS // 5
         assert max(later, key=later.__getitem__) == LATENCY_NS
 
-    # Verification that is told of a longer latency finds frames that begin before it is over.
+    # Verification with a longer latency finds frames that begin before its end.
     other = shutil.copytree(run, tmp_path / "other")
     document = json.loads((other / "run.json").read_text())
     document["topology"]["defaults"]["adapter"]["latency"] = "2 ms"

@@ -173,16 +173,16 @@ def test_a_topology_is_up_until_it_is_down(tmp_path: Path) -> None:
         again = sundial("up", str(topology))
         assert again.returncode == 2
         assert "is up already" in again.stderr
-        told = sundial("exec", "--topology", name, "client", "--", "sh", "-c", "echo $SUNDIAL_MACHINE; exit 7")
-        assert (told.returncode, told.stdout) == (7, "client\n")
-        unknown = sundial("exec", "--topology", name, "nobody", "--", "true")
+        result = sundial("exec", "--topology", name, "client", "--", "sh", "-c", "echo $SUNDIAL_MACHINE; exit 7")
+        assert (result.returncode, result.stdout) == (7, "client\n")
+        unknown = sundial("exec", "--topology", name, "absent", "--", "true")
         assert unknown.returncode == 2
         listed = sundial("virsh", "--topology", name, "list")
         states = {line.split()[1].rpartition("-")[2]: line.split()[2] for line in listed.stdout.splitlines()[2:4]}
         assert states == {"client": "running", "server": "running"}
         monitored = sundial("virsh", "--topology", name, "qemu-monitor-command", "client", "--hmp", "info", "uuid")
         assert monitored.stdout.split() == ["53554e44-4941-4c00-0000-000000000001"]
-        for words in (["suspend", "client"], ["rubbish"], ["dominfo", "nobody"]):
+        for words in (["suspend", "client"], ["rubbish"], ["dominfo", "absent"]):
             refused = sundial("virsh", "--topology", name, *words)
             assert (refused.returncode, refused.stdout) == (2, "")
         assert kept["connect"] == "embedded"

@@ -58,7 +58,7 @@ def topology(tmp_path: Path) -> Path:
     return path
 
 
-def told(topology: Path, machine: str, *words: str) -> str:
+def output_of(topology: Path, machine: str, *words: str) -> str:
     done = sundial("exec", "--topology", topology.stem, machine, "--", *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -80,9 +80,9 @@ def damaged(image: Image, folder: Path) -> list[str]:
 
 def test_files_are_there_with_their_modes_and_win_over_the_images(topology: Path) -> None:
     with up(topology):
-        assert told(topology, "client", "greet") == "mine\n"
+        assert output_of(topology, "client", "greet") == "mine\n"
         # Among the image's extras, which are unpacked after the boot.
-        assert told(topology, "client", "tcpdump") == "my tcpdump\n"
+        assert output_of(topology, "client", "tcpdump") == "my tcpdump\n"
         names = [
             "/etc/motd",
             "/usr/bin/greet",
@@ -91,7 +91,7 @@ def test_files_are_there_with_their_modes_and_win_over_the_images(topology: Path
             "/bin/tcpdump",
             "/opt/deep/down/file",
         ]
-        listed = told(topology, "client", "stat", "-c", "%a %u %g %n", *names, "/opt/deep")
+        listed = output_of(topology, "client", "stat", "-c", "%a %u %g %n", *names, "/opt/deep")
         assert listed.splitlines() == [
             "644 0 0 /etc/motd",
             "755 0 0 /usr/bin/greet",
@@ -103,10 +103,11 @@ def test_files_are_there_with_their_modes_and_win_over_the_images(topology: Path
         ]
         # A link of the image's, as /usr/bin may be, stays one.
         above = [
-            told(topology, each, "stat", "-c", "%f %n", "/usr/bin", "/bin", "/tmp") for each in ("client", "server")
+            output_of(topology, each, "stat", "-c", "%f %n", "/usr/bin", "/bin", "/tmp")
+            for each in ("client", "server")
         ]
         assert above[0] == above[1]
-        assert told(topology, "server", "find", "/", "-xdev", "-name", "greet") == ""
+        assert output_of(topology, "server", "find", "/", "-xdev", "-name", "greet") == ""
 
 
 @pytest.mark.parametrize("clock", ["virtual", night("real")])
@@ -147,8 +148,8 @@ def test_a_compressed_initrd_has_the_files_laid_over_it(image: Image, topology: 
     (tmp_path / "small.gz").write_bytes(gzip.compress(image.initrd.read_bytes(), 1))
     options = ["--set", f"machines.client.initrd={tmp_path / 'small.gz'}", "--set", "defaults.memory=160 MiB"]
     with up(topology, *options, "--set", "defaults.cmdline=loglevel=3 mine=1"):
-        assert told(topology, "client", "greet") == "mine\n"
-        assert told(topology, "server", "cat", "/proc/cmdline").endswith(" loglevel=3 mine=1\n")
+        assert output_of(topology, "client", "greet") == "mine\n"
+        assert output_of(topology, "server", "cat", "/proc/cmdline").endswith(" loglevel=3 mine=1\n")
 
 
 @pytest.mark.parametrize(("clock", "which"), [("virtual", 0), ("real", 1), night("real", 0), night("virtual", 1)])
@@ -179,9 +180,9 @@ def test_a_task_of_ones_own_runs_on_one_node_of_sss_core(tmp_path: Path) -> None
         '  lan: {kind: hub, rate: 10 Mbit/s, cable_delay: 25 ns, ports: ["first:eth0", "second:eth0"]}\n'
     )
     with up(own):
-        assert told(own, "first", "run", "my-hello").startswith("task ")
+        assert output_of(own, "first", "run", "my-hello").startswith("task ")
         assert sundial("exec", "--topology", "own-tasks", "first", "--", "run", "sum").returncode == 1
         assert sundial("exec", "--topology", "own-tasks", "second", "--", "run", "my-hello").returncode == 1
-        log = told(own, "first", "log")
+        log = output_of(own, "first", "log")
         assert "my-hello: task " in log
         assert "task sum cannot start: it is not an ELF64 file\n" in log

@@ -153,6 +153,13 @@ def sss_panic(stage: Stage) -> None:
     stage.hypervisor.machines["client"].end("shut down")
 
 
+def fail_a_program(stage: Stage) -> None:
+    samples = stage.partial() / "nodes" / "client" / "samples.jsonl"
+    with samples.open("a") as lines:
+        lines.write('{"type":"step","step":0,"app":"raw-client","status":4}\n')
+    stage.fabric.heard(JobDone("client", 1))
+
+
 def crash_app(stage: Stage) -> None:
     line = '{"type":"error","app":"echo-server","message":"killed by signal 11"}\n'
     (stage.partial() / "nodes" / "server" / "samples.jsonl").write_text(line)
@@ -162,7 +169,7 @@ def crash_app(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("act", "machine", "message", "tail"),
     [
-        (kill_client, "client", "client: the machine ended before the run did: failed", ("runner up", "last words")),
+        (kill_client, "client", "client: the machine ended before the run: failed", ("runner up", "last words")),
         (
             panic,
             "server",
@@ -170,6 +177,7 @@ def crash_app(stage: Stage) -> None:
             ("Kernel panic - not syncing: sysrq triggered crash",),
         ),
         (sss_panic, "client", "client: its kernel panicked: PANIC: page fault at 0x8 in task 3", BACKTRACE),
+        (fail_a_program, "client", "client: its job failed: raw-client ended with status 4", ()),
         (crash_app, "server", "server: echo-server failed: killed by signal 11", ()),
         (lambda stage: stage.fabric.end(-9), "fabric", "fabric: was killed by SIGKILL", ()),
         (lambda stage: stage.fabric.end(5), "fabric", "fabric: the disk is full", ()),
@@ -198,6 +206,19 @@ def test_a_fault_is_named_and_what_was_finished_is_kept(
     assert stage.leftovers() == []
 
 
+def test_a_run_that_comes_to_its_deadline_waits_for_its_machines_and_fails(stage: Stage) -> None:
+    def late(stage: Stage) -> None:
+        write_samples(stage)
+        stage.fabric.finish(601_000_000_000, "client")
+
+    stage.act = late
+    with pytest.raises(RunFailed, match="client: the deadline of 300 s passed; still waiting for client"):
+        runner.run(stage.request(), stage.words, session=stage.session)
+    (folder,) = stage.captures.iterdir()
+    assert read(folder)["status"] == "failed"
+    assert (folder / "samples.parquet").is_file()
+
+
 @pytest.mark.parametrize("works", [True, False])
 def test_kvm_is_used_where_it_works_and_run_json_says_so(stage: Stage, works: bool) -> None:
     stage.session.runs_kvm = lambda kernel, cache: works
@@ -215,7 +236,7 @@ def test_nothing_that_moves_is_a_hang(stage: Stage) -> None:
             (stage.partial() / "nodes" / machine / "samples.jsonl").write_text('{"type":"hello"}\n')
 
     stage.act = hello
-    with pytest.raises(RunFailed, match=r"hung: nothing has moved for \d s, all others wait for client"):
+    with pytest.raises(RunFailed, match=r"hung: no progress for \d s, all others wait for client"):
         runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
     assert stage.leftovers() == []
 
@@ -227,7 +248,7 @@ def test_a_fabric_that_does_not_answer_is_blamed_itself(stage: Stage) -> None:
             (stage.partial() / "nodes" / machine / "samples.jsonl").write_text('{"type":"hello"}\n')
 
     stage.act = hello
-    with pytest.raises(RunFailed, match=r"fabric: hung: nothing has moved for \d s"):
+    with pytest.raises(RunFailed, match=r"fabric: hung: no progress for \d s"):
         runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
 
 
@@ -276,8 +297,8 @@ def test_a_named_directory_that_exists_is_refused_before_anything_starts(stage: 
 
 
 def test_an_unknown_machine_cannot_be_first(stage: Stage) -> None:
-    with pytest.raises(BadInput, match="no machine 'nobody'"):
-        runner.run(stage.request(), stage.words, session=stage.session, start_order=("nobody",))
+    with pytest.raises(BadInput, match="no machine 'absent'"):
+        runner.run(stage.request(), stage.words, session=stage.session, start_order=("absent",))
 
 
 def test_machines_start_in_the_order_asked_for(stage: Stage) -> None:
@@ -285,7 +306,7 @@ def test_machines_start_in_the_order_asked_for(stage: Stage) -> None:
     assert stage.hypervisor.resumed == ["server", "client"]
 
 
-@pytest.mark.parametrize("words", [None, "server: the machine ended before the run did"])
+@pytest.mark.parametrize("words", [None, "server: the machine ended before the run"])
 def test_a_machine_that_has_ended_when_the_monitor_answers_is_judged_by_its_end(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, words: str | None
 ) -> None:

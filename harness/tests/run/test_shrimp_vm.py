@@ -61,18 +61,18 @@ def flight_ns(length: int) -> int:
 
 
 def test_what_a_call_costs_both_ends(program: Path, tmp_path: Path) -> None:
-    told = run_cases(program, tmp_path, "budget", **RATES).told("client", "budget")
-    assert told["bind"] == [0]
-    assert not any(told["wrong"])
+    results = run_cases(program, tmp_path, "budget", **RATES).results("client", "budget")
+    assert results["bind"] == [0]
+    assert not any(results["wrong"])
     costs = {
-        name: (told[name][0] / CALLS - sum(map(flight_ns, lengths))) / NS_OF_INSTRUCTION
+        name: (results[name][0] / CALLS - sum(map(flight_ns, lengths))) / NS_OF_INSTRUCTION
         for name, lengths in BYTES.items()
     }
     assert all(0 < costs[name] <= most for name, most in MOST.items()), costs
 
 
 def test_another_interface_is_refused_and_the_server_serves_on(refused: Pair) -> None:
-    assert refused.told("client", "mismatch") == {
+    assert refused.results("client", "mismatch") == {
         "another hash": [MISMATCH],
         "more pages": [MISMATCH],
         "another version": [NO_NAME],
@@ -83,22 +83,22 @@ def test_another_interface_is_refused_and_the_server_serves_on(refused: Pair) ->
 
 @pytest.mark.parametrize("case", [night("dies"), "dies-notify"])
 def test_a_server_that_ends_in_a_call_is_gone(program: Path, tmp_path: Path, case: str) -> None:
-    told = run_cases(program, tmp_path, case, die=5).told("client", case)
-    assert told["call"] == [5]
-    assert told["status"] == told["next"] == [IS_GONE]
-    # Its kernel says so: nobody waits for a timeout of 1 s.
-    assert told["ns"][0] < 5_000_000
-    assert told["again"][0] in (NO_NAME, -261)
+    results = run_cases(program, tmp_path, case, die=5).results("client", case)
+    assert results["call"] == [5]
+    assert results["status"] == results["next"] == [IS_GONE]
+    # Its kernel reports that, so the client does not wait for a timeout of 1 s.
+    assert results["ns"][0] < 5_000_000
+    assert results["again"][0] in (NO_NAME, -261)
 
 
-def test_clients_of_ill_will_harm_themselves_alone(refused: Pair) -> None:
-    told = refused.told("client", "hostile")
-    assert told["bind"] == told["null"] == told["meanwhile"] == [0]
-    assert told["no such procedure"] == [NO_PROCEDURE]
-    assert told["in"] == told["out"] == told["inout"] == [GARBAGE]
-    assert told["import"] == [1]
-    assert told["busy"] == [FULL]
-    assert told["afterwards"] == told["after nonsense"] == [0]
+def test_malicious_client_affects_only_itself(refused: Pair) -> None:
+    results = refused.results("client", "hostile")
+    assert results["bind"] == results["null"] == results["meanwhile"] == [0]
+    assert results["no such procedure"] == [NO_PROCEDURE]
+    assert results["in"] == results["out"] == results["inout"] == [GARBAGE]
+    assert results["import"] == [1]
+    assert results["busy"] == [FULL]
+    assert results["afterwards"] == results["after nonsense"] == [0]
 
 
 @pytest.mark.parametrize("case", ["crash", night("crash-notify")])
@@ -106,7 +106,7 @@ def test_clients_whose_node_restarts_lose_their_places_to_others(program: Path, 
     pair = Pair(program, tmp_path)
     restart = {"app": "restart", "options": {}}
     pair.run(server=((server(),), ()), client=((case,), (restart, {"app": "sleep", "options": {"ns": 300_000_000}})))
-    assert pair.told("client", case) == {"served": [PLACES, PLACES]}
+    assert pair.results("client", case) == {"served": [PLACES, PLACES]}
     assert pair.faults("client") == pair.faults("server") == []
 
 

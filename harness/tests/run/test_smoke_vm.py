@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every shipped scenario with booted guests, as small as it gets, held against recorded digests.
+"""Every shipped scenario with booted guests, as small as it gets, checked against recorded digests.
 
 Scenarios are found by listing the folder: a new file is tested without being named here.
 """
@@ -13,6 +13,7 @@ import pytest
 
 from sundial.model.catalog import names
 from sundial.model.load import load_experiments
+from tests.run import stock
 from tests.run.digests import different, digests, find, key, load
 from tests.run.live import LiveRun, require_nodes
 from tests.run.smallest import options, run_first_variant, variants
@@ -37,6 +38,8 @@ def test_first_variant_verifies_and_repeats_to_the_byte(
     record_property("digests", how)
     expected = recorded or digests(run_first_variant(scenario, tmp_path / "two"))
     assert different(expected, actual) == []
+    if scenario in stock.WORKLOADS:
+        assert stock.wrong(run) == []
 
 
 @pytest.mark.night
@@ -46,3 +49,7 @@ def test_every_variant_verifies_and_has_a_report(tmp_path: Path, scenario: str) 
     status, output = LiveRun(Path(scenario), tmp_path / "run", *options(scenario), report=True).end()
     assert status == 0, output
     assert output.count("verdict  pass") == output.count("report   ") == variants(scenario)
+    if scenario in stock.WORKLOADS:
+        runs = sorted(path.parent for path in tmp_path.glob("run*/verify.json"))
+        assert len(runs) == variants(scenario)
+        assert [line for run in runs for line in stock.wrong(run)] == []

@@ -41,8 +41,8 @@ def test_nothing_is_lost_or_doubled_on_a_bad_line(tmp_path: Path, semantics: str
     options += [f"{line}.{what}=20 %" for what in ("loss", "duplicate", "reorder")]
     sets = [word for option in options for word in ("--set", option)]
     passed(Path("sss-faults"), tmp_path / "run", *sets)
-    told = (tmp_path / "run" / "nodes" / "server" / "samples.jsonl").read_text().splitlines()
-    counters = [json.loads(text) for text in told if text.startswith('{"type":"counters"')]
+    lines = (tmp_path / "run" / "nodes" / "server" / "samples.jsonl").read_text().splitlines()
+    counters = [json.loads(text) for text in lines if text.startswith('{"type":"counters"')]
     assert counters[-1]["executed"] == 100
 
 
@@ -66,8 +66,8 @@ def test_a_server_that_is_started_anew_goes_on(tmp_path: Path) -> None:
     options += [f"segments.lan.impairments.both.{what}=0 %" for what in ("loss", "duplicate", "reorder")]
     sets = [word for option in options for word in ("--set", option)]
     passed(Path("sss-faults"), tmp_path / "run", *sets)
-    told = (tmp_path / "run" / "nodes" / "server" / "samples.jsonl").read_text().splitlines()
-    counters = [json.loads(text) for text in told if text.startswith('{"type":"counters"')]
+    lines = (tmp_path / "run" / "nodes" / "server" / "samples.jsonl").read_text().splitlines()
+    counters = [json.loads(text) for text in lines if text.startswith('{"type":"counters"')]
     lives = {line["task"]: line["executed"] for line in counters}
     assert len(lives) == 3
     assert sum(lives.values()) == 12 + 2, "the call that it died at is executed twice"
@@ -132,13 +132,13 @@ def test_a_node_has_two_adapters(tmp_path: Path) -> None:
 
 @pytest.mark.night
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "message"),
     [
-        (signal.SIGKILL, "server: the machine ended before the run did: killed by SIGKILL"),
-        (signal.SIGSTOP, "server: hung: nothing has moved for"),
+        (signal.SIGKILL, "server: the machine ended before the run: killed by SIGKILL"),
+        (signal.SIGSTOP, "server: hung: no progress for"),
     ],
 )
-def test_a_node_that_is_gone_or_stands_still_is_named(tmp_path: Path, number: signal.Signals, told: str) -> None:
+def test_a_node_that_is_gone_or_stands_still_is_named(tmp_path: Path, number: signal.Signals, message: str) -> None:
     options = ["transports=mbcf3", "procedures=null,echo", "sizes=64", "calls=20000"]
     sets = [word for option in options for word in ("--set", option)]
     run = LiveRun(Path("sss-rpc-sweep"), tmp_path / "run", *sets)
@@ -146,6 +146,6 @@ def test_a_node_that_is_gone_or_stands_still_is_named(tmp_path: Path, number: si
     run.kill(f"guest={run.token}-server,", number)
     status, output = run.end()
     assert status == 4, output
-    assert told in output
+    assert message in output
     assert run.leftovers() == []
     assert run.kept_batches() >= 1

@@ -105,7 +105,7 @@ ITS_OWN: dict[str, Callable[[Client], None]] = {
     "a length of 2^31": lambda c: c.put(c.from_fabric, now(c), 1 << 31, 0),
     "interface 60000": lambda c: c.put(c.from_fabric, now(c), 60, 60000),
 }
-"""What harms nobody but the client itself, since no other has these rings."""
+"""Faults that harm only the client itself, because no other has these rings."""
 
 
 def assert_others_pages_are_read_only(run: LiveRun, client: Client) -> None:

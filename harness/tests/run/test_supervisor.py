@@ -8,7 +8,6 @@ from sundial.run.supervisor import (
     PANIC_S,
     VICTIM_S,
     VICTIM_STATUS,
-    DeadlinePassed,
     Event,
     FabricEnded,
     FabricFinished,
@@ -23,6 +22,7 @@ from sundial.run.supervisor import (
     Supervisor,
     Tick,
     Verdict,
+    too_late,
 )
 
 
@@ -39,35 +39,34 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
     [
         (FabricEnded(-9), Failed("was killed by SIGKILL", "fabric")),
         (FabricEnded(-99), Failed("was killed by signal 99", "fabric")),
-        (FabricEnded(4, "ring broken"), Failed("ended before the run did, with status 4: ring broken", "fabric")),
-        (FabricEnded(0), Failed("ended before the run did, with status 0", "fabric")),
+        (FabricEnded(4, "ring broken"), Failed("ended before the run, with status 4: ring broken", "fabric")),
+        (FabricEnded(0), Failed("ended before the run, with status 0", "fabric")),
         (FabricEnded(5), Failed("the disk is full, captures cannot be written", "fabric", disk_full=True)),
         (
             MachineEnded("client", "killed by SIGKILL"),
-            Failed("the machine ended before the run did: killed by SIGKILL", "client"),
+            Failed("the machine ended before the run: killed by SIGKILL", "client"),
         ),
         (
             MachineEnded("client", "exit status 70", "invariant broken"),
-            Failed("the machine ended before the run did: exit status 70", "client"),
+            Failed("the machine ended before the run: exit status 70", "client"),
         ),
         (
             MachineEnded("server", "the ssh connection to host b is lost: Broken pipe", lost=True),
             Failed("the ssh connection to host b is lost: Broken pipe", "server"),
         ),
         (GuestFailed("server", "echo-server failed: signal 11"), Failed("echo-server failed: signal 11", "server")),
-        (JobDone("client", 1), Failed("its job failed with status 1", "client")),
+        (JobDone("client", 1), Failed("its job failed: status 1", "client")),
         (
-            DeadlinePassed(600.0, ("client",)),
-            Failed("the deadline of 600 s passed; still waiting for client", "client"),
+            JobDone("client", 1, "raw-client ended with status 4"),
+            Failed("its job failed: raw-client ended with status 4", "client"),
         ),
-        (DeadlinePassed(600.0, ()), Failed("the deadline of 600 s passed")),
         (
             Hung(15.2, ("server",)),
-            Failed("hung: nothing has moved for 15 s, all others wait for server", "server"),
+            Failed("hung: no progress for 15 s, all others wait for server", "server"),
         ),
         (
             Hung(15.2, ("a", "b")),
-            Failed("hung: nothing has moved for 15 s, all others wait for a, b"),
+            Failed("hung: no progress for 15 s, all others wait for a, b"),
         ),
     ],
 )
@@ -100,6 +99,21 @@ def test_finished_once_the_fabric_has_gone() -> None:
     assert after(FabricFinished(7), FabricEnded(0)) == Finished(7)
 
 
+def test_a_run_that_came_to_its_deadline_says_which_machines_were_late() -> None:
+    assert after(FabricFinished(7, ("client",)), FabricEnded(0)) == Finished(7, ("client",))
+
+
+@pytest.mark.parametrize(
+    ("late", "failed"),
+    [
+        (("client",), Failed("the deadline of 0.4 s passed; still waiting for client", "client")),
+        (("a", "b"), Failed("the deadline of 0.4 s passed; still waiting for a, b")),
+    ],
+)
+def test_late_machines_are_named_and_one_of_them_is_to_blame(late: tuple[str, ...], failed: Failed) -> None:
+    assert too_late(400_000_000, late) == failed
+
+
 def test_a_machine_that_goes_while_the_fabric_finishes_is_no_failure() -> None:
     assert after(FabricFinished(7), MachineEnded("client", "destroyed"), Hung(15, ()), FabricEnded(0)) == Finished(7)
 
@@ -126,9 +140,9 @@ def test_the_culprit_is_named_and_not_its_victim() -> None:
 def test_a_fabric_that_a_machine_ended_is_a_victim() -> None:
     victim, culprit = FabricEnded(VICTIM_STATUS, "server: QEMU ended the run"), MachineEnded("server", "70, broken")
     assert after(victim) is None
-    assert after(victim, culprit) == Failed("the machine ended before the run did: 70, broken", "server")
+    assert after(victim, culprit) == Failed("the machine ended before the run: 70, broken", "server")
     verdict = after(victim, seconds=VICTIM_S)
-    assert verdict == Failed("ended before the run did, with status 6: server: QEMU ended the run", "fabric")
+    assert verdict == Failed("ended before the run, with status 6: server: QEMU ended the run", "fabric")
 
 
 def test_a_victim_without_culprit_is_named_after_a_while() -> None:
@@ -139,7 +153,7 @@ def test_a_victim_without_culprit_is_named_after_a_while() -> None:
     assert verdict.machine == "client"
 
 
-def test_a_verdict_is_for_ever() -> None:
+def test_verdict_is_final() -> None:
     supervisor = Supervisor()
     first = supervisor.handle(JobDone("client", 1), 0)
     assert supervisor.phase is Phase.OVER

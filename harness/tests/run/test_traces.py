@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stamps come into the run directory whole, or the run has failed; programs of one's own are not traced."""
+"""Stamps come into the run directory whole, or the run has failed; own programs are not traced."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def test_a_machine_that_is_not_traced_gets_no_files(folder: Path) -> None:
         ("mbcf-operations", "kernel=KERNEL"),
     ],
 )
-def test_programs_of_ones_own_are_not_traced(folder: Path, scenario: str, own: str) -> None:
+def test_own_programs_are_not_traced(folder: Path, scenario: str, own: str) -> None:
     (folder / "own").write_bytes(elf())
     plan = planned(f"machines.server.{own.replace('KERNEL', str(folder / 'own'))}", scenario=scenario)
-    with pytest.raises(BadInput, match="machine 'server' boots programs of its own"):
+    with pytest.raises(BadInput, match="machine 'server' boots its own programs"):
         Traces(plan, images(folder), folder)
 
 

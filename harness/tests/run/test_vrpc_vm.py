@@ -76,6 +76,6 @@ def test_a_server_that_dies_in_a_call_ends_it(tmp_path: Path, transport: str) ->
     # Over MBCF, calls find no server as long as it is being started; over a backplane they wait for it.
     assert failed == [4, 9] if transport == "vrpc" else failed[0] == 4
     assert samples.height - len(failed) >= 8
-    told = (tmp_path / "run" / "nodes" / "server" / "samples.jsonl").read_text().splitlines()
-    counters = [json.loads(text) for text in told if text.startswith('{"type":"counters"')]
+    lines = (tmp_path / "run" / "nodes" / "server" / "samples.jsonl").read_text().splitlines()
+    counters = [json.loads(text) for text in lines if text.startswith('{"type":"counters"')]
     assert len({line["task"] for line in counters}) >= 2

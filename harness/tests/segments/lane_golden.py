@@ -92,10 +92,10 @@ def sent(run: Path, zero_ns: int) -> list[Sent]:
 def golden(frames: Sequence[Sent]) -> list[Line]:
     """All messages until the last of the frames has arrived. The first frame is the client's ARP request, the second
     its answer, the third the client's first packet, the fourth the answer to that; then all go directly."""
-    return sorted(line for at, *rest in _told(frames) for line in [Line(ceil(at), *rest)])
+    return sorted(line for at, *rest in _records(frames) for line in [Line(ceil(at), *rest)])
 
 
-Told = Iterator[tuple[Fraction, int, int, int, bytes]]
+Records = Iterator[tuple[Fraction, int, int, int, bytes]]
 
 
 def _ps(at: Fraction) -> Fraction:
@@ -121,7 +121,7 @@ def _data(frame: Sent) -> bytes:
     return struct.pack(">H", frame.port + 1) + frame.octets.ljust(60, b"\0")
 
 
-def _told(frames: Sequence[Sent]) -> Told:
+def _records(frames: Sequence[Sent]) -> Records:
     yield from _joined(0, Fraction(0), 10)
     # Its cells and those of the first alternate, and its answer follows that of the first: after 13 cell times.
     yield from _joined(1, Fraction(1000), 13)
@@ -166,7 +166,7 @@ def _told(frames: Sequence[Sent]) -> Told:
         yield from _directly(start, frame)
 
 
-def _joined(port: int, begin: Fraction, cells: int) -> Told:
+def _joined(port: int, begin: Fraction, cells: int) -> Records:
     """Configuration, join and the address of the BUS. `cells`: after so many cell times of the run the first answer is
     here."""
     own, lan = mac(port), {"type": 1, "size": 1}
@@ -189,42 +189,42 @@ def _handed(frame: Sent) -> Fraction:
     return Fraction(frame.at_ns - ceil(3 * CELL_NS))
 
 
-def _resolved(frame: Sent, port: int) -> tuple[Told, Fraction]:
+def _resolved(frame: Sent, port: int) -> tuple[Records, Fraction]:
     """LE_ARP for the other client, the frame behind it; and when the answer is here."""
     at, peer = _handed(frame), mac(1 - port)
     found = _ps(at + _asked(3))
     lan = {"target": b"\0\1" + peer}
 
-    def told() -> Told:
+    def records() -> Records:
         yield at, port, OUT, CONTROL, control(ARP, 4, port + 1, mac(port), **lan)
         yield at + 3 * CELL_NS, port, OUT, TO_BUS, _data(frame)
         yield found, port, IN, CONTROL, control(ARP + RESPONSE, 4, port + 1, mac(port), to=atm(peer), **lan)
 
-    return told(), found
+    return records(), found
 
 
-def _to_all(at: Fraction, sdu: bytes) -> Told:
+def _to_all(at: Fraction, sdu: bytes) -> Records:
     for port in (0, 1):
         yield at, port, IN, FROM_BUS, sdu
 
 
-def _flushed(at: Fraction, port: int) -> tuple[Told, Fraction]:
+def _flushed(at: Fraction, port: int) -> tuple[Records, Fraction]:
     """By the BUS to the other client, which answers over the LES; and when that is here."""
     request = control(FLUSH, 5, port + 1, mac(port), lan=bytes(8), to=atm(mac(1 - port)))
     response = request[:4] + struct.pack(">H", FLUSH + RESPONSE) + request[6:]
     there = _ps(at + _asked(3))
     back = _ps(there + _asked(3))
 
-    def told() -> Told:
+    def records() -> Records:
         yield at, port, OUT, TO_BUS, request
         yield from _to_all(there, request)
         yield there, 1 - port, OUT, CONTROL, response
         yield back, port, IN, CONTROL, response
 
-    return told(), back
+    return records(), back
 
 
-def _directly(at: Fraction, frame: Sent) -> Told:
+def _directly(at: Fraction, frame: Sent) -> Records:
     sdu, other = _data(frame), 1 - frame.port
     yield at, frame.port, OUT, DIRECT + other, sdu
     yield at + _through(_cells(sdu)), other, IN, DIRECT + frame.port, sdu

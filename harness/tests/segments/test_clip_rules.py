@@ -84,11 +84,11 @@ def test_an_answer_that_is_missing_or_one_too_many_is_found() -> None:
 
 
 def test_a_question_about_nobody_is_dropped_and_says_so() -> None:
-    nobody = arp(1, 0, bytes([10, 0, 0, 9]))
-    assert len(check((AT_NS, "a:eth0", OUT, nobody, None))) == 1
+    unknown = arp(1, 0, bytes([10, 0, 0, 9]))
+    assert len(check((AT_NS, "a:eth0", OUT, unknown, None))) == 1
     words = "dropped: no VC for 10.0.0.9 (a:eth0)"
-    assert check((AT_NS, "elan:fate", 0, nobody, words)) == []
-    assert check((AT_NS, "elan:fate", 0, nobody, words.replace(".9", ".8")))
+    assert check((AT_NS, "elan:fate", 0, unknown, words)) == []
+    assert check((AT_NS, "elan:fate", 0, unknown, words.replace(".9", ".8")))
     assert check((AT_NS, "elan:fate", 0, arp(1, 0, IPS[1]), "dropped: no VC for 10.0.0.2 (a:eth0)"))
 
 

@@ -232,7 +232,7 @@ def test_what_is_under_way_at_the_end_is_not_asked_for(frames: list[tuple[int, i
     assert check(device, written, wires_of(device, tapes, end_ns))[0] == []
 
 
-def told(device: Device, counted: Any, **other: Any) -> list[dict[str, Any]]:
+def findings_of(device: Device, counted: Any, **other: Any) -> list[dict[str, Any]]:
     ports = {port.end: {name: counted[port.end, name][0] for name in COUNTERS} for port in device.ports}
     document = {"x": {"kind": "bridge", "ports": ports, **other}}
     return check_counted(document, Counted({}, (device,), counted)).to_dicts()
@@ -242,7 +242,7 @@ def test_counters_of_a_bridge() -> None:
     device = bridge(*THREE)
     written, tapes, _ = relayed(device, STEADY)
     _, counted = check(device, written, wires_of(device, tapes))
-    assert told(device, counted) == []
+    assert findings_of(device, counted) == []
     for key in counted:
         wrong = {**counted, key: (counted[key][0] + 1, counted[key][0] + 1)}
         ports = {port.end: {name: counted[port.end, name][0] for name in COUNTERS} for port in device.ports}
@@ -250,5 +250,5 @@ def test_counters_of_a_bridge() -> None:
         assert [each["field"] for each in check_counted(document, Counted({}, (device,), wrong)).to_dicts()] == [
             " ".join(key)
         ]
-    assert told(device, counted, kind="router")
+    assert findings_of(device, counted, kind="router")
     assert check_counted({}, Counted({}, (device,), counted)).height == 1

@@ -34,7 +34,7 @@ def check(segment: Any, wire: Any) -> pl.DataFrame:
 
 
 def simulate(segment: Any, frames: list[Frame], seed: int) -> Tape:
-    """Each station sends its frames in turn: whoever reaches the hub first, and those that do not know of it yet."""
+    """Each station sends its frames in turn: the first that reaches the hub, and those that do not know of it yet."""
     bit, sense = 10**9 // segment.rate, SENSE_NS[segment.rate]
     gap, slot = 96 * bit, 512 * bit
     cables = [segment.cable_delay[port] for port in segment.ports]
@@ -233,12 +233,12 @@ def test_a_fate_that_says_otherwise_is_found() -> None:
     tape = simulate(segment, BUSY, 1)
     assert check(segment, tape.wire()).is_empty()
     place = next(place for place, row in enumerate(tape.rows) if "attempt 1," in str(row["comment"]))
-    told = dict(tape.rows[place])
+    row = dict(tape.rows[place])
     for comment in (
-        str(told["comment"]).replace("attempt 1,", "attempt 3,"),
-        str(told["comment"]).replace("96 bits", "97 bits"),
-        str(told["comment"]).replace("a:eth0", "x:eth0").replace("b:eth0", "a:eth0").replace("x:eth0", "b:eth0"),
+        str(row["comment"]).replace("attempt 1,", "attempt 3,"),
+        str(row["comment"]).replace("96 bits", "97 bits"),
+        str(row["comment"]).replace("a:eth0", "x:eth0").replace("b:eth0", "a:eth0").replace("x:eth0", "b:eth0"),
         "lost: a:eth0 to b:eth0",
     ):
-        tape.rows[place] = {**told, "comment": comment}
+        tape.rows[place] = {**row, "comment": comment}
         assert not check(segment, tape.wire()).is_empty(), comment

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device hands in at a hub, against the simulation of stations that the law of the hub is held against."""
+"""What a device hands in at a hub, against the simulation of stations that the law of the hub is checked against."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_of_requests_at_one_instant_either_may_be_the_first(tmp_path: Path) -> N
 
 
 def both_call(made: Lan, apart_ns: int) -> None:
-    """Each is told of the other, the second so much later, and has a channel 2 ms after that."""
+    """Each learns of the other, the second so much later, and has a channel 2 ms after that."""
     named = []
     for port, at in ((0, LATER), (1, LATER + apart_ns)):
         named.append(made.ask(at, port, mac(1 - port)))
@@ -59,7 +59,7 @@ def test_who_has_called_says_so_though_the_channel_is_there(apart_ns: int, found
     said = [pdu for pdu in made.tape.pdus if pdu.sdu == READY_IND and (pdu.interface, pdu.direction) == (1, OUT)]
     silent = [pdu for pdu in made.tape.pdus if pdu.sdu == READY_IND and pdu.at in (said[0].at, said[0].at + WAY_NS)]
     made.tape.pdus = [pdu for pdu in made.tape.pdus if pdu not in silent]
-    # Who is called before it is told calls nobody.
+    # A client that is called before it learns of the other does not call.
     assert ("LE_ARP_RESPONSE call" in whats(check(made, tmp_path, END_NS))) == found
 
 

@@ -25,7 +25,7 @@ from tests.segments.test_line_laws import segment
 
 
 def test_frames_that_waited_for_their_channel_were_kept_back(tmp_path: Path) -> None:
-    """Since the one before that went by the BUS; those behind one another on the channel for as long."""
+    """Since the one before that went by the BUS; those that follow on the channel for as long."""
     made, _ = conversation()
     wire = made.wire(tmp_path)
     rows = [
@@ -92,12 +92,12 @@ def test_of_long_pdus_that_are_lost_none_is_missed_among_the_damaged(damaging: b
         lost = any(random.random() < 0.05 for _ in range(count))
         hit = any(random.random() < 0.01 for _ in range(count)) and damaging
         kinds.append(LOST if lost else CRC if hit else -1)
-    told = [kind for kind in kinds if kind >= 0]
+    present = [kind for kind in kinds if kind >= 0]
     fate = np.full(len(cells), NO_COPY)
-    fate[np.array(kinds) >= 0] = np.arange(len(told))
+    fate[np.array(kinds) >= 0] = np.arange(len(present))
     fates = SimpleNamespace(
-        kind=np.array(told), reason=np.array([CELL_LOSS if kind == LOST else "" for kind in told], np.str_),
-        towards=np.ones(len(told), np.bool_),
+        kind=np.array(present), reason=np.array([CELL_LOSS if kind == LOST else "" for kind in present], np.str_),
+        towards=np.ones(len(present), np.bool_),
     )  # fmt: skip
     nothing = np.zeros(len(cells), np.int64)
     copies = Sized(sender=nothing, to=nothing + 1, cells=np.array(cells))

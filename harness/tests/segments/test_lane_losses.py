@@ -138,8 +138,8 @@ def test_a_channel_is_called_for_again_when_an_end_that_heard_nothing_has_releas
         lose(made, at + 50_000, 65, made.tape.pdus[-2].sdu, "b:eth0")
     made.out(last + after_ns, 0, 65, READY_IND)
     made.came(last + after_ns + WAY_NS, 1, 64, READY_IND)
-    told = whats(check(made, tmp_path, last + after_ns + 1_000_000, ageing="2000 s"))
-    assert ("READY_IND time" in told) == found
+    problems = whats(check(made, tmp_path, last + after_ns + 1_000_000, ageing="2000 s"))
+    assert ("READY_IND time" in problems) == found
 
 
 def test_a_frame_after_the_release_is_found(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_second_frame_by_the_bus_within_c11_is_found(tmp_path: Path) -> None:
 
 
 def unanswered(made: Lan, first: int, *others: int) -> None:
-    """LE_ARP for a station that nobody knows."""
+    """LE_ARP for an unknown station."""
     for at in (first, *others):
         made.ask_proxies(at, 0, FAR, None)
 

@@ -84,15 +84,15 @@ def test_each_octet_of_each_control_frame_is_looked_at() -> None:
     repeats it."""
     made = whole()
     clients = Clients(tuple(int.from_bytes(mac(port)) for port in range(3)), (False, False, True), b"elan", 1)
-    told = said(made)
-    assert list(check_fields(clients, told)) == []
-    kinds = {(message.opcode, message.out, message.vci): place for place, message in enumerate(told)}
+    messages = said(made)
+    assert list(check_fields(clients, messages)) == []
+    kinds = {(message.opcode, message.out, message.vci): place for place, message in enumerate(messages)}
     for place in kinds.values():
-        message = told[place]
+        message = messages[place]
         for octet in range(2, len(message.octets)):
             octets = bytearray(message.octets)
             octets[octet] ^= 0x10
-            others = [*told[:place], replace(message, octets=bytes(octets)), *told[place + 1 :]]
+            others = [*messages[:place], replace(message, octets=bytes(octets)), *messages[place + 1 :]]
             assert list(check_fields(clients, others)), (octet, message)
 
 

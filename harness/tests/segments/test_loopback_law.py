@@ -51,8 +51,8 @@ def test_what_is_sent_is_received(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", range(10))
 def test_a_frame_that_is_missing(tmp_path: Path, row: int) -> None:
-    told = [each["field"] for each in found(without(wire(tmp_path), row))]
-    assert told == ["time on the wire: order on lan", "lan frames"]
+    fields = [each["field"] for each in found(without(wire(tmp_path), row))]
+    assert fields == ["time on the wire: order on lan", "lan frames"]
 
 
 def test_a_frame_received_before_it_was_sent(tmp_path: Path) -> None:

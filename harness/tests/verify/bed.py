@@ -287,7 +287,7 @@ class Stream:
         self.bed.send(CLIENT, [self.frame(CLIENT, ACK, 0)])
 
     def refuse(self) -> None:
-        """Nobody listens: the SYN is answered with RST, which has no options."""
+        """No program listens: the SYN is answered with RST, which has no options."""
         self.bed.send(CLIENT, [self.frame(CLIENT, SYN, -1, syn=True)])
         self.isn[SERVER], self.timestamps = -1, False
         self.bed.send(SERVER, [self.frame(SERVER, RST | ACK, 0)])

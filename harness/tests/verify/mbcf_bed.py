@@ -37,7 +37,7 @@ CLIENT, SERVER = (1, 272), (2, 288)
 FLIGHT_NS, STEP_NS = 5_000, 20_000
 REPLIES, CALLS = 0x400000, 0x500000
 CONNECTION = 0x8401
-"""The op_id of what nobody waits for, named by its connection."""
+"""The op_id of an operation without a waiter, named by its connection."""
 CLIENT_KEY = 0x1234
 """What the client gives away, for replies."""
 KEY = 0x5151
@@ -155,14 +155,14 @@ class MbcfBed:
         query = struct.pack(">QII", CLIENT_KEY, 2, connection(own)) + struct.pack("<IIQ", 0x54424D53, 1, answer_to)
         place = struct.pack("<5QII", KEY, MEMORY, RING, HANDLER, WORD, 1, 0)
         self.send(TASKQUE, CLIENT, SERVER, query, op_id=own)
-        # Each answer goes over a connection of its own, so its tag is defined anew.
+        # Each answer goes over a connection of its own, so its tag is defined again.
         answer = {"op_id": CONNECTION + self.asking, "address": answer_to, "key": CLIENT_KEY}
         self.send(WRITE, SERVER, CLIENT, place, short=False, **answer)
         self.send(CLOSE, CLIENT, SERVER, struct.pack(">II", connection(own), 0))
         self.ack(2)
 
     def operate(self, op: int, data: bytes, *, at: int = 0, **more: object) -> None:
-        """An operation of mbcf-client, `at` bytes behind what its server has told."""
+        """An operation of mbcf-client, `at` bytes behind the place that its server has named."""
         self.send(op, CLIENT, SERVER, data, address=PLACES[op] + at, key=KEY, **more)
 
     def data(self, size: int) -> bytes:
@@ -256,12 +256,12 @@ class MbcfBed:
         names = ["client:eth0", "server:eth0"]
         (wire / "lan.pcapng").write_bytes(capture([*names, "lan:fate"], self.records))
         (wire / "counters.json").write_text(counters({"lan": (names, self.records)}))
-        told = (
+        words = (
             [json.dumps({"type": "counters", "app": "echo-server", "executed": self.executed})] if self.executed else []
         )
         for name, lines, job in (
             ("client", self.lines, {"node": 1, "steps": [{"app": "echo-client", "options": {}}]}),
-            ("server", told, {"node": 2}),
+            ("server", words, {"node": 2}),
         ):
             node = self.directory / "nodes" / name
             node.mkdir(parents=True)

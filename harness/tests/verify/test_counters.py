@@ -47,9 +47,9 @@ def test_a_counter_that_differs_is_named(
 ) -> None:
     """Where no law of a wire counts port by port; recorded runs have laws."""
     folder = run(tmp_path).write()
-    path, told = counters(folder)
-    told["segments"]["lan"]["ports"][port][name] = value
-    path.write_text(json.dumps(told))
+    path, document = counters(folder)
+    document["segments"]["lan"]["ports"][port][name] = value
+    path.write_text(json.dumps(document))
     (only,) = verify_run(seal(folder)).problems
     assert (only["field"], only["expected"], only["seen"]) == problem
 
@@ -64,13 +64,13 @@ def test_sound_counters_pass_and_a_frame_lost_by_the_capture_is_noticed(tmp_path
     bed.send(CLIENT, [stream.frame(CLIENT, 0x10, 64)])
     folder = bed.write()
     assert verify_run(seal(folder)).problems == []
-    told = counters(folder)[1]
+    document = counters(folder)[1]
     for direction in (OUT, IN):
         place = max(place for place, record in enumerate(bed.records) if record.direction == direction)
         del bed.records[place]
     bed.directory = tmp_path / "damaged"
     path = bed.write() / "wire" / "counters.json"
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(document))
     fields = [problem["field"] for problem in verify_run(seal(tmp_path / "damaged")).problems]
     assert fields == [f"lan {name}" for name in (
         "client:eth0 tx_frames", "client:eth0 tx_bytes", "server:eth0 rx_frames", "server:eth0 rx_bytes"
@@ -88,13 +88,13 @@ def test_counters_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> No
     assert "\n" not in str(error.value)
 
 
-def tcp(directory: Path, told: int, again: int, ok: bool = True) -> Verification:
-    """Two calls over TCP of which `again` segments were lost and repeated, and a kernel that counted `told`."""
+def tcp(directory: Path, counted: int, again: int, ok: bool = True) -> Verification:
+    """Two calls over TCP of which `again` segments were lost and repeated, and a kernel that counted `counted`."""
     bed = Bed(directory / "run")
     stream = Stream(bed, 800, RPC_PORT, {CLIENT: 1, SERVER: 2})
     stream.open()
     bed.batch("echo-client", "tcp", 4000, RPC_PORT, 800)
-    bed.lines[-1] = json.dumps({**json.loads(bed.lines[-1]), "tcp_retransmits": told})
+    bed.lines[-1] = json.dumps({**json.loads(bed.lines[-1]), "tcp_retransmits": counted})
     stream.call(4000, 1, [1448, 1448, 1152], [1448, 1448, 1136], request=tuple(range(again)), reply=(1,))
     stream.call(4000, 2, [1448, 1448, 1152], [1448, 1448, 1136])
     if not ok:

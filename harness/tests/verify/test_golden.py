@@ -65,8 +65,8 @@ def test_real_captures_pass(file: str, protocol: str, mtu: int, calls: int, frag
 def test_another_mtu_or_record_buffer_does_not_fit() -> None:
     wrong = verify_pcap(GOLDEN / "small.client.pcapng", protocol="sunrpc-udp", mtu=1500, port=PORT)
     assert {problem["field"] for problem in wrong.problems} == {"request.fragments", "reply.fragments"}
-    told = verify_pcap(GOLDEN / "run.client.pcapng", protocol="sunrpc-tcp", port=PORT, options=Options())
-    assert told.verdict == "fail", "one of its connections used records of 4000 bytes"
+    result = verify_pcap(GOLDEN / "run.client.pcapng", protocol="sunrpc-tcp", port=PORT, options=Options())
+    assert result.verdict == "fail", "one of its connections used records of 4000 bytes"
 
 
 def blocks(data: bytes) -> list[bytes]:

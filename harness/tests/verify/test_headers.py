@@ -203,7 +203,7 @@ def test_any_byte_of_the_headers_may_be_corrupted(tmp_path: Path, byte: int) -> 
 
 def test_fates_name_a_port_of_their_segment(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
-    bed.records.append(Record(bed.now, 2, 0, bed.records[0].frame, "dropped: transmit ring full (nobody:eth0)"))
+    bed.records.append(Record(bed.now, 2, 0, bed.records[0].frame, "dropped: transmit ring full (absent:eth0)"))
     assert "fate" in fields(bed)
 
 

@@ -60,7 +60,7 @@ def verify(made: MbcfBed) -> Verification:
     return verify_run(made.write())
 
 
-def told(result: Verification) -> list[tuple[str, str, str]]:
+def findings_of(result: Verification) -> list[tuple[str, str, str]]:
     return [(problem["field"], problem["expected"], problem["seen"]) for problem in result.problems]
 
 
@@ -71,7 +71,7 @@ def test_a_sound_run_of_each_type_passes(tmp_path: Path, transport: str, size: i
     for xid in range(1, 5):
         made.call(transport, xid, size)
     result = verify(made)
-    assert (told(result), result.verdict, result.calls) == ([], "pass", 4)
+    assert (findings_of(result), result.verdict, result.calls) == ([], "pass", 4)
 
 
 @pytest.mark.parametrize("transport", ["mbcf2", "mbcf3", "mbcf3b"])
@@ -80,7 +80,7 @@ def test_segments_of_several_frames(tmp_path: Path, transport: str, size: int) -
     made = bed(tmp_path, transport, size)
     for xid in range(1, 4):
         made.call(transport, xid, size)
-    assert told(verify(made)) == []
+    assert findings_of(verify(made)) == []
 
 
 def test_observed_has_its_stamps(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_lost_frame_is_a_cause_to_send_again(tmp_path: Path) -> None:
     made.sample(start, 1)
     made.ack(1)
     result = verify(made)
-    assert told(result) == []
+    assert findings_of(result) == []
     assert (result.retransmissions["mbcf"], result.classified["mbcf_retransmission"]) == (1, 1)
 
 
@@ -148,7 +148,7 @@ def test_sent_again_though_it_was_acknowledged(tmp_path: Path) -> None:
     repeated = {"address": CALLS, "op_id": CONNECTION, "flags": RETX | ACK_NOW}
     made.put(frame(FIFO, CLIENT, SERVER, seq=1, ack=1, payload=rpc_call(1, 16), **repeated))
     made.put(frame(ACK, (2, 0), (1, 0), ack=1))
-    assert told(verify(made)) == [
+    assert findings_of(verify(made)) == [
         ("mbcf.retransmission", "a frame or ACK that did not arrive", "1 was acknowledged before")
     ]
 
@@ -191,14 +191,16 @@ def test_a_duplicate_of_the_wire_is_no_execution(tmp_path: Path) -> None:
     made.sample(start, 1)
     made.executed = 1
     made.ack(1)
-    assert told(verify(made)) == []
+    assert findings_of(verify(made)) == []
 
 
 def test_an_ack_without_a_reason_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path)
     made.call("mbcf3", 1, 16)
     made.ack(1)
-    assert told(verify(made)) == [("mbcf.ack", "an acknowledgement that is due", "nothing waits to be acknowledged")]
+    assert findings_of(verify(made)) == [
+        ("mbcf.ack", "an acknowledgement that is due", "nothing waits to be acknowledged")
+    ]
 
 
 def test_an_ack_before_its_time_is_found(tmp_path: Path) -> None:
@@ -209,7 +211,7 @@ def test_an_ack_before_its_time_is_found(tmp_path: Path) -> None:
     made.sample(start, 1)
     made.put(frame(ACK, (1, 0), (2, 0), ack=1))
     # It came 5 us after it left, the ACK left 20 us after it did: 1985 us are lacking of 2 ms.
-    assert told(verify(made))[0][2] == "1 frames wait, the ACK is not due for another 1985000 ns"
+    assert findings_of(verify(made))[0][2] == "1 frames wait, the ACK is not due for another 1985000 ns"
 
 
 def test_an_ack_that_never_comes_is_found(tmp_path: Path) -> None:
@@ -229,7 +231,7 @@ def test_an_ack_of_what_never_came_is_found(tmp_path: Path) -> None:
     made.call("mbcf3", 1, 16)
     made.now += 2_000_000
     made.put(frame(ACK, (1, 0), (2, 0), ack=5))
-    assert "acknowledges 5, but no more than 1 has come" in [seen for _, _, seen in told(verify(made))]
+    assert "acknowledges 5, but no more than 1 has come" in [seen for _, _, seen in findings_of(verify(made))]
 
 
 def operation(made: MbcfBed, procedure: str, size: int, ack: bool = True, **more: object) -> None:
@@ -246,7 +248,7 @@ def test_a_failed_result_is_told_by_name(tmp_path: Path) -> None:
     start = made.now - 1
     refuse(made)
     made.sample(start, 1025)
-    assert told(verify(made)) == [("mbcf.status", "OK", "READONLY")]
+    assert findings_of(verify(made)) == [("mbcf.status", "OK", "READONLY")]
 
 
 def refuse(made: MbcfBed, flags: int = ACK_NOW) -> None:
@@ -262,7 +264,7 @@ def test_a_failure_that_is_said_is_none_of_verification(tmp_path: Path) -> None:
     start = made.now - 1
     refuse(made)
     made.sample(start, 1025, ok=False, error="read-only")
-    assert told(verify(made)) == []
+    assert findings_of(verify(made)) == []
 
 
 def test_success_before_an_error_is_found(tmp_path: Path) -> None:
@@ -274,7 +276,7 @@ def test_success_before_an_error_is_found(tmp_path: Path) -> None:
     made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7, flags=ACK_NOW)
     made.put(frame(ACK, (1, 0), (2, 0), ack=made.got[1]))
     made.sample(start, 1025, ok=False, error="read-only")
-    assert told(verify(made)) == [
+    assert findings_of(verify(made)) == [
         ("mbcf.unsure", "no success of what is refused", "acknowledged without UNSURE before its error was sent")
     ]
 
@@ -299,13 +301,13 @@ def lost_error(made: MbcfBed, flags: int) -> None:
 def test_an_acknowledgement_beside_a_lost_error_is_unsure(tmp_path: Path) -> None:
     made = bed(tmp_path)
     lost_error(made, UNSURE)
-    assert told(verify(made)) == []
+    assert findings_of(verify(made)) == []
 
 
 def test_a_sure_acknowledgement_beside_a_lost_error_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path)
     lost_error(made, 0)
-    assert told(verify(made)) == [("mbcf.unsure", "UNSURE", "none, while the error 2 is not acknowledged")]
+    assert findings_of(verify(made)) == [("mbcf.unsure", "UNSURE", "none, while the error 2 is not acknowledged")]
 
 
 def test_unsure_for_no_reason_is_found(tmp_path: Path) -> None:
@@ -316,7 +318,7 @@ def test_unsure_for_no_reason_is_found(tmp_path: Path) -> None:
     made.sample(made.now - 90_000, 2)
     made.executed += 1
     made.ack(1)
-    assert told(verify(made)) == [
+    assert findings_of(verify(made)) == [
         ("mbcf.unsure", "UNSURE only where an error may be on its way", "UNSURE without an error")
     ]
 
@@ -340,7 +342,7 @@ def test_what_was_unsure_is_acknowledged_anew_when_the_error_is_known(tmp_path: 
         made.now += 50_000_000
     made.sample(start + 1, 2049)
     written(made, made.data(4))
-    found = told(verify(made))
+    found = findings_of(verify(made))
     if said:
         assert found == []
     else:
@@ -366,7 +368,7 @@ def test_operations_round_trip_and_stream(tmp_path: Path) -> None:
             acked_now(made)
         made.sample(start, None)
     result = verify(made)
-    assert (told(result), result.calls) == ([], 5)
+    assert (findings_of(result), result.calls) == ([], 5)
 
 
 @pytest.mark.parametrize("asks", [True, False])
@@ -381,7 +383,7 @@ def test_the_request_that_fills_the_window_asks_for_its_ack(tmp_path: Path, asks
         if place == REQUEST_PLACES - 1 or last:
             acked_now(made)
         made.sample(start, None)
-    found = told(verify(made))
+    found = findings_of(verify(made))
     text = ("mbcf.ack_now", "ACK_NOW on the last request of a window", "without, 64 frames are not acknowledged")
     assert found == [] if asks else text in found
 
@@ -394,7 +396,9 @@ def test_an_end_before_its_acknowledgement_is_found(tmp_path: Path) -> None:
     made.sample(start, 1025)
     acked_now(made)
     # It ended when it left, 20 us later the ACK left, 5 us later that came.
-    assert told(verify(made)) == [("mbcf.acked", "an acknowledgement of it before its end", "5000 ns after its end")]
+    assert findings_of(verify(made)) == [
+        ("mbcf.acked", "an acknowledgement of it before its end", "5000 ns after its end")
+    ]
 
 
 def test_an_operation_that_does_not_ask_for_its_ack_is_found(tmp_path: Path) -> None:
@@ -404,7 +408,7 @@ def test_an_operation_that_does_not_ask_for_its_ack_is_found(tmp_path: Path) -> 
     made.operate(WRITE, made.data(4), op_id=1025)
     made.ack(2)
     made.sample(start, 1025)
-    assert told(verify(made)) == [("mbcf.operation", "WRITE:4!", "WRITE:4")]
+    assert findings_of(verify(made)) == [("mbcf.operation", "WRITE:4!", "WRITE:4")]
 
 
 def test_a_result_of_success_is_found(tmp_path: Path) -> None:
@@ -415,7 +419,7 @@ def test_a_result_of_success_is_found(tmp_path: Path) -> None:
     made.send(RESULT, SERVER, CLIENT, op_id=1025)
     made.sample(start, 1025)
     made.ack(1)
-    assert told(verify(made)) == [("mbcf.result", "none", "RESULT:0")]
+    assert findings_of(verify(made)) == [("mbcf.result", "none", "RESULT:0")]
 
 
 def test_atomic_operands_and_results_have_their_lengths(tmp_path: Path) -> None:
@@ -426,7 +430,7 @@ def test_atomic_operands_and_results_have_their_lengths(tmp_path: Path) -> None:
     made.send(RESULT, SERVER, CLIENT, op_id=1025)
     made.sample(start, 1025)
     made.ack(1)
-    assert told(verify(made)) == [("mbcf.result", "RESULT:8", "RESULT:0")]
+    assert findings_of(verify(made)) == [("mbcf.result", "RESULT:8", "RESULT:0")]
 
 
 def written(made: MbcfBed, data: bytes, at: int = 0) -> None:
@@ -443,7 +447,7 @@ def test_another_place_than_the_server_told_is_found(tmp_path: Path) -> None:
     written(made, made.data(4))
     written(made, made.data(4), at=8)
     memory = f"0x{MEMORY:x}"
-    assert told(verify(made)) == [("mbcf.address", memory, f"0x{MEMORY + 8:x}")]
+    assert findings_of(verify(made)) == [("mbcf.address", memory, f"0x{MEMORY + 8:x}")]
 
 
 @pytest.mark.parametrize("old", [1, 2])
@@ -457,7 +461,7 @@ def test_an_atomic_operation_finds_what_those_before_it_left(tmp_path: Path, old
         made.sample(start, 1025 + number)
     made.ack(1)
     found = [("mbcf.result data", "8 bytes of call 1", "others")]
-    assert told(verify(made)) == ([] if old == 1 else found)
+    assert findings_of(verify(made)) == ([] if old == 1 else found)
 
 
 # ---- the ends of connections, setting up, attempts, one-way calls ----
@@ -470,7 +474,7 @@ def test_each_call_has_one_close(tmp_path: Path, transport: str) -> None:
     made.call(transport, 2, 16)
     made.close(2)
     made.ack(1)
-    assert told(verify(made)) == [("mbcf.close", "1 CLOSE by the server", "2, and 0 by the client")]
+    assert findings_of(verify(made)) == [("mbcf.close", "1 CLOSE by the server", "2, and 0 by the client")]
 
 
 @pytest.mark.parametrize("crosses", [True, False])
@@ -494,7 +498,7 @@ def test_a_client_ends_only_what_it_does_not_know_to_be_over(tmp_path: Path, cro
         made.ack(2)
     made.executed = 1
     wrong = [("mbcf.close", "1 CLOSE by the server", "1, and 1 by the client")]
-    assert told(verify(made)) == ([] if crosses else wrong)
+    assert findings_of(verify(made)) == ([] if crosses else wrong)
 
 
 def test_the_end_of_a_task_is_told_once(tmp_path: Path) -> None:
@@ -504,10 +508,10 @@ def test_the_end_of_a_task_is_told_once(tmp_path: Path) -> None:
     made.ack(2)
     made.executed = 1
     once = MbcfBed(tmp_path / "once", records=list(made.records), lines=made.lines, executed=1)
-    assert told(verify(once)) == []
+    assert findings_of(verify(once)) == []
     made.send(CLOSE, CLIENT, (2, 0))
     made.ack(2)
-    assert told(verify(made)) == [("mbcf.close", "one CLOSE at the end of a task", "2")]
+    assert findings_of(verify(made)) == [("mbcf.close", "one CLOSE at the end of a task", "2")]
 
 
 def test_a_close_of_nothing_is_found(tmp_path: Path) -> None:
@@ -515,7 +519,7 @@ def test_a_close_of_nothing_is_found(tmp_path: Path) -> None:
     made.call("mbcf3", 1, 16)
     made.close(9)
     made.ack(1)
-    assert told(verify(made)) == [
+    assert findings_of(verify(made)) == [
         ("frame without a call", "none", "MBCF CLOSE number 2, 60 bytes, between stations 2 and 1")
     ]
 
@@ -548,21 +552,21 @@ def test_setting_up_is_verified(tmp_path: Path) -> None:
     made.send(CLOSE, CLIENT, SERVER, struct.pack(">II", connection(CONNECTION + 7), 0))
     made.ack(2)
     result = verify(made)
-    assert (told(result), result.classified["mbcf_setup"], result.classified["mbcf_close"]) == ([], 4, 1)
+    assert (findings_of(result), result.classified["mbcf_setup"], result.classified["mbcf_close"]) == ([], 4, 1)
 
 
 def test_an_answer_of_another_length_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path)
     binding(made, 60)
     made.call("mbcf3", 1, 16)
-    assert told(verify(made)) == [("mbcf.setup.answer", "FIFO:56", "FIFO:60")]
+    assert findings_of(verify(made)) == [("mbcf.setup.answer", "FIFO:56", "FIFO:60")]
 
 
 def test_a_question_without_an_answer_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path)
     lookup(made, 0)
     made.call("mbcf3", 1, 16)
-    assert told(verify(made)) == [("mbcf.setup.answer", "WRITE:8", "none")]
+    assert findings_of(verify(made)) == [("mbcf.setup.answer", "WRITE:8", "none")]
 
 
 def asked_again(made: MbcfBed, replies: int, size: int = 16) -> None:
@@ -584,10 +588,10 @@ def test_each_attempt_is_a_whole_request(tmp_path: Path, semantics: str, execute
     made.batch("mbcf3", 16, semantics=semantics)
     asked_again(made, 2)
     made.executed = executed
-    assert told(verify(made)) == []
+    assert findings_of(verify(made)) == []
     made.executed = 3 - executed
     other = MbcfBed(tmp_path / "other", records=made.records, lines=made.lines, executed=3 - executed)
-    assert told(verify(other)) == [
+    assert findings_of(verify(other)) == [
         ("mbcf.executed", f"{executed} requests that server took", f"{3 - executed} executed by its own count")
     ]
 
@@ -598,7 +602,7 @@ def test_attempts_that_differ_and_replies_beyond_them_are_found(tmp_path: Path) 
     made.batch("mbcf3", 16, semantics="at_least_once")
     asked_again(made, 3, 20)
     made.executed = 2
-    assert [name for name, _, _ in told(verify(made))] == ["mbcf.request", "mbcf.reply"]
+    assert [name for name, _, _ in findings_of(verify(made))] == ["mbcf.request", "mbcf.reply"]
 
 
 def test_sequence_numbers_go_round(tmp_path: Path) -> None:
@@ -611,7 +615,7 @@ def test_sequence_numbers_go_round(tmp_path: Path) -> None:
     made.batch("mbcf3", 16)
     for xid in range(1, 6):
         made.call("mbcf3", xid, 16)
-    assert told(verify(made)) == []
+    assert findings_of(verify(made)) == []
 
 
 def test_a_failed_call_breaks_the_promise(tmp_path: Path) -> None:
@@ -619,7 +623,7 @@ def test_a_failed_call_breaks_the_promise(tmp_path: Path) -> None:
     start = made.now - 1
     made.sample(start, 1, ok=False, error="RPC: Timed out")
     result = verify_run(made.write({"failures": "none"}))
-    assert told(result) == [("reply", "the right one", "RPC: Timed out")]
+    assert findings_of(result) == [("reply", "the right one", "RPC: Timed out")]
 
 
 def test_a_frame_nobody_sent_is_found(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.verify.bed import rpc_call, rpc_reply
 from tests.verify.mbcf_bed import CLIENT, SERVER, MbcfBed
-from tests.verify.test_mbcf import told, verify
+from tests.verify.test_mbcf import findings_of, verify
 
 
 def one_way(made: MbcfBed, xids: list[int], flush: bool = True) -> None:
@@ -30,14 +30,14 @@ def test_one_way_calls_and_the_call_behind_them(tmp_path: Path) -> None:
     made = MbcfBed(tmp_path / "run")
     made.open()
     one_way(made, [5, 6, 7])
-    assert told(verify(made)) == []
+    assert findings_of(verify(made)) == []
 
 
 def test_one_way_calls_out_of_order_are_found(tmp_path: Path) -> None:
     made = MbcfBed(tmp_path / "run")
     made.open()
     one_way(made, [5, 7, 6])
-    began, order = told(verify(made))
+    began, order = findings_of(verify(made))
     assert (began[0], began[1]) == ("mbcf.began", "after its start")  # 7 goes where 6 was called
     assert order == ("batch.order", "requests in the order of the calls", "another")
 
@@ -46,4 +46,4 @@ def test_one_way_calls_without_a_reply_behind_them_are_found(tmp_path: Path) -> 
     made = MbcfBed(tmp_path / "run")
     made.open()
     one_way(made, [5, 6], flush=False)
-    assert told(verify(made)) == [("batch.reply", "a call with a reply behind them", "none")]
+    assert findings_of(verify(made)) == [("batch.reply", "a call with a reply behind them", "none")]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MBCF under the real clock: a node's stamps have an axis of its own, and its host may keep it from anything at any
-time; what was sent, how often and in which order is as certain as ever."""
+time; what was sent, how often and in which order is equally certain."""
 
 from __future__ import annotations
 

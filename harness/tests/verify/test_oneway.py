@@ -36,11 +36,11 @@ def run(
     writes: Callable[[list[int]], list[bytes]],
     buffer: int = 0,
     answers: int = 1,
-    told: dict[int, int] | None = None,
+    other_xids: dict[int, int] | None = None,
 ) -> Verification:
     """`calls` one-way calls with the xids 100, 101 ..., sent as `writes`, and `answers` replies at the end.
 
-    `told`: xids for which the client's samples name others.
+    `other_xids`: xids for which the client's samples name others.
     """
     bed = Bed(directory / "run")
     bed.options = {"one_way": True, **({"send_buffer": buffer} if buffer else {})}
@@ -49,7 +49,7 @@ def run(
     bed.batch("echo-client", "tcp", SIZE, RPC_PORT, 800, "sink")
     xids = list(range(100, 100 + calls))
     for xid in xids:
-        bed.sample(bed.now, (told or {}).get(xid, xid))
+        bed.sample(bed.now, (other_xids or {}).get(xid, xid))
         bed.now += 10
     for write in writes(xids):
         stream.write(CLIENT, write, [len(write)])
@@ -95,7 +95,7 @@ def test_a_call_that_was_not_sent_is_missed(tmp_path: Path) -> None:
 
 
 def test_each_sample_must_name_its_own_call(tmp_path: Path) -> None:
-    assert ("request.xid", "100", "101") in problems(run(tmp_path, 3, in_one_write, told={101: 100}))
+    assert ("request.xid", "100", "101") in problems(run(tmp_path, 3, in_one_write, other_xids={101: 100}))
 
 
 def test_a_call_too_many_is_a_mismatch(tmp_path: Path) -> None:

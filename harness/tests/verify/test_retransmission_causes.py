@@ -106,7 +106,7 @@ def test_a_reply_dropped_before_it_was_seen_at_its_port_is_a_cause(talk: Talk) -
     talk.request()
     before = len(talk.bed.records)
     talk.reply(lose=(0, 1))
-    # A frame that its adapter gave up after 16 collisions is not on the wire: only its fate is told.
+    # A frame that its adapter gave up after 16 collisions is not on the wire: only its fate is captured.
     talk.bed.records[before:] = [record for record in talk.bed.records[before:] if record.interface == 2]
     for record in talk.bed.records[before:]:
         record.comment = "dropped: excessive collisions, 16 attempts of server:eth0"

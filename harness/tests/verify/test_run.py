@@ -217,18 +217,20 @@ def test_reserved_client_ports_are_decoded_as_rpc(tmp_path: Path, port: int) -> 
     assert verify(sunrpc(tmp_path, 2000, client_port=port)).verdict == "pass"
 
 
-def corrupted(directory: Path, byte: int, told: str | None = None) -> Bed:
-    """A request arrives with the lowest bit of a byte flipped, and is sent again; `told`: the fate's bit and byte."""
-    bed = sunrpc(directory, 16, calls=1)
+def corrupted(directory: Path, byte: int, named: str | None = None, size: int = 16) -> Bed:
+    """A request arrives with the lowest bit of a byte of its first packet flipped, and is sent again; `named`: the
+    fate's bit and byte."""
+    bed = sunrpc(directory, size, calls=1)
     start = bed.now
-    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, 16, number=bed.calls)), lose=(0,))
-    fate, frame = bed.records[-1], bytearray(bed.records[-1].frame)
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, size, number=bed.calls)), lose=(0,))
+    fate = next(record for record in bed.records if record.comment)
+    frame = bytearray(fate.frame)
     frame[byte] ^= 1
     fate.frame = bytes(frame)
-    fate.comment = f"corrupted: {told or f'bit 0 of byte {byte}'}, client:eth0 to server:eth0"
-    bed.records.append(Record(bed.records[-2].at + 2_000, 1, 1, fate.frame))
-    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, 16, number=bed.calls)))
-    bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(900, 16, number=bed.calls)))
+    fate.comment = f"corrupted: {named or f'bit 0 of byte {byte}'}, client:eth0 to server:eth0"
+    bed.records.append(Record(fate.at + 1_500, 1, 1, fate.frame))
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, size, number=bed.calls)))
+    bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(900, size, number=bed.calls)))
     bed.sample(start, 900, retransmits=1)
     return bed
 
@@ -253,8 +255,15 @@ def test_a_corrupted_frame_explains_what_arrives_instead(tmp_path: Path, byte: i
     assert result.classified.get("corrupted", 0) == explained
 
 
+@pytest.mark.parametrize(
+    "byte", [pytest.param(19, id="IP identification"), pytest.param(34, id="source port"), pytest.param(45, id="xid")]
+)
+def test_a_first_fragment_that_is_corrupted_does_not_name_the_call_of_the_others(tmp_path: Path, byte: int) -> None:
+    assert verify(corrupted(tmp_path, byte, size=3000)).problems == []
+
+
 def test_a_corrupted_frame_explains_no_other_bytes(tmp_path: Path) -> None:
-    other_bit = verify(corrupted(tmp_path / "a", 36, told="bit 1 of byte 36"))
+    other_bit = verify(corrupted(tmp_path / "a", 36, named="bit 1 of byte 36"))
     assert "request.received" in [problem["field"] for problem in other_bit.problems]
     bed = corrupted(tmp_path / "b", 36)
     fate = next(each for each in bed.records if each.comment)

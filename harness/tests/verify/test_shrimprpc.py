@@ -122,7 +122,7 @@ class Shrimp:
             why = None
             self.bed.store(self.ways[way], at, rest[:length], reason=reason, flags=flags)
             if between:
-                self.bed.refused(self.ways[way][0], "nobody", status=1)
+                self.bed.refused(self.ways[way][0], "absent", status=1)
                 between = False
             at, rest = at + length, rest[length:]
 

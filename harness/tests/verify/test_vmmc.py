@@ -45,7 +45,7 @@ class _Speaker:
         judgement = Judgement()
         for each in evidence.imports:
             if each.name == "known":
-                judgement.claim(evidence.stream(*each.stream)["row"], None)
+                judgement.attribute(evidence.stream(*each.stream)["row"], None)
         return judgement
 
     def display_filter(self, call: Any) -> str | None:
@@ -67,7 +67,7 @@ def fields(bed: VmmcBed) -> list[str]:
 def test_what_protocols_are_given(tmp_path: Path, speaker: _Speaker) -> None:
     bed = VmmcBed(tmp_path / "run")
     there = bed.imported(CLIENT, "known", export=3, generation=7, pages=2, use=1, key=99)
-    bed.refused(SERVER, "nobody", 1)
+    bed.refused(SERVER, "absent", 1)
     first = bed.now
     bed.store(there, 8, b"abcdefgh")
     bed.send(there, 4090, b"x" * 6, 0, last=False)
@@ -79,7 +79,7 @@ def test_what_protocols_are_given(tmp_path: Path, speaker: _Speaker) -> None:
     assert (granted.importer, granted.exporter, granted.name, granted.key) == (CLIENT, SERVER, "known", 99)
     assert (granted.export, granted.generation, granted.pages, granted.use, granted.granted) == (3, 7, 2, 1, True)
     assert (granted.asked_ns, granted.answered_ns) == (1_000_000, 1_000_000 + STEP_NS + FLIGHT_NS)
-    assert (refused.name, refused.status, refused.granted) == ("nobody", 1, False)
+    assert (refused.name, refused.status, refused.granted) == ("absent", 1, False)
     stream = evidence.stream(*there)
     assert stream["sent_ns"].to_list() == [first, first + STEP_NS, first + 2 * STEP_NS]
     assert stream["arrived_ns"].to_list() == [at + FLIGHT_NS for at in stream["sent_ns"]]

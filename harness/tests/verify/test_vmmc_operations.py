@@ -90,7 +90,7 @@ def pushed_out(bed: VmmcBed) -> VmmcBed:
     there, back = begin(bed, "au-combined", "round_trip", 1040, 1)
     start, data = bed.now, transfer(0, 1040, 1)
     bed.store(there, 8192 - 1040, data[:40], reason=vmmc_bed.GAP)
-    bed.refused(vmmc_bed.CLIENT, "nobody", status=1)
+    bed.refused(vmmc_bed.CLIENT, "absent", status=1)
     bed.store(there, 8192 - 1000, data[40:], reason=PAGE_END)
     bed.store(back, 8192 - 1040, data[:1024], reason=vmmc_bed.FULL)
     bed.store(back, 8192 - 16, data[1024:], reason=PAGE_END)
@@ -248,7 +248,7 @@ def test_a_refused_pair_is_none(tmp_path: Path) -> None:
 
 
 def test_an_export_that_one_client_has_left_is_another_ones(tmp_path: Path) -> None:
-    """The second imports it before the server has seen that the first has left: it is told so, and connects again."""
+    """The second imports it before the server has seen that the first has left: it learns that, and connects again."""
     bed = VmmcBed(tmp_path / "run")
     there, _ = bed.pair("vmmc.au", pages=PAGES)
     given_up = vmmc_bed.control(vmmc_bed.UNIMPORT, export=there[2], generation=there[3])

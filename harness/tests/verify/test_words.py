@@ -38,7 +38,7 @@ def test_many_frames_and_long_values_are_cut() -> None:
 def test_the_line_is_one_of_a_shell() -> None:
     line = open_command("a run", problem())
     assert line is not None
-    assert shlex.split(line) == ["./sundial", "open", "a run", "lan", "--filter", "frame.number in {7, 8}"]
+    assert shlex.split(line) == ["./sundial", "open", "a run", "lan", "--all", "--filter", "frame.number in {7, 8}"]
 
 
 def test_the_first_to_look_at_is_one_with_frames() -> None:

@@ -187,5 +187,5 @@ def settled(directory: Path) -> Settled:
 
 
 def fields(found: Settled) -> list[str]:
-    """Its findings; of packets that nobody explains `unexplained`."""
+    """Its findings; of unexplained packets `unexplained`."""
     return [*found.findings["field"], *{"unexplained"}.intersection(found.classes["class"])]

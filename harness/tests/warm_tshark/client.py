@@ -63,8 +63,8 @@ class Forked:
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
         with self._status as status:
-            told = status.read(_STATUS.size)
-        self.returncode = _STATUS.unpack(told)[0] if told else -signal.SIGKILL
+            data = status.read(_STATUS.size)
+        self.returncode = _STATUS.unpack(data)[0] if data else -signal.SIGKILL
 
 
 class WarmTshark:
@@ -122,12 +122,12 @@ class WarmTshark:
         # All ends are closed if the server is not there any more.
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             pipes = [_pipe(own, ours, theirs) for own in ("wb", "rb", "rb", "rb")]
-            told = b"".join(os.fsencode(word) + b"\0" for word in command[1:])
+            data = b"".join(os.fsencode(word) + b"\0" for word in command[1:])
             ends = [end for _, end in pipes]
             if capture is not None:
                 ends[0] = capture.fileno()
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                socket.send_fds(server, [told], ends)
+                socket.send_fds(server, [data], ends)
             theirs.close()
             *streams, status = [stream for stream, _ in pipes]
             pid = status.read(_STATUS.size)

@@ -14,7 +14,7 @@ from tests.run.live import LiveRun, evidence, hog, require_guests
 pytestmark = [pytest.mark.vm, pytest.mark.night, pytest.mark.alone, pytest.mark.timeout(3600)]
 
 RUNS = int(os.environ.get("SUNDIAL_EQUAL_RUNS", "4"))
-"""A few each time; twenty where somebody asks for them."""
+"""A few each time; twenty if asked for."""
 SCENARIO = """\
 description: the twelve functions over both systems
 topology: {topology}

@@ -109,21 +109,21 @@ REFUSED = [
     (RPC, ": sizes is missing; allowed: " + ALLOWED + "; or functions in place of sizes"),
     (RAW, ": sizes is missing; allowed: " + ALLOWED + "; or functions in place of sizes"),
     (f"{RPC}, functions: all, sizes: [4]",
-     ".sizes: sizes with functions, whose values are their own; allowed: sizes or functions"),
+     ".sizes: sizes has no effect with functions, whose values are fixed; allowed: sizes or functions"),
     (f"{RAW}, functions: all, sizes: [16]",
-     ".sizes: sizes with functions, whose values are their own; allowed: sizes or functions"),
+     ".sizes: sizes has no effect with functions, whose values are fixed; allowed: sizes or functions"),
     (f"{RPC}, functions: all, procedures: echo",
-     ".procedures: procedures with functions, whose values are their own; allowed: procedures or functions"),
+     ".procedures: procedures has no effect with functions, whose values are fixed; allowed: procedures or functions"),
     (f"{RPC}, functions: all, sizes: [4], procedures: echo",
-     ".sizes: sizes with functions, whose values are their own; allowed: sizes or functions"),
+     ".sizes: sizes has no effect with functions, whose values are fixed; allowed: sizes or functions"),
     (f"{RPC}, functions: all, order: seeded",
-     ".order: order seeded with functions; allowed: their order in functions alone"),
+     ".order: order seeded has no effect with functions; allowed: the order in functions"),
     (f"{RPC}, functions: all, calls: {{0: 5, 100: 2}}",
-     ".calls: calls by size with functions; allowed: one number of calls"),
+     ".calls: calls by size cannot be combined with functions; allowed: one number of calls"),
     ("app: sunrpc, transports: [tcp], functions: all, one_way: true",
-     ".one_way: one_way with functions, whose calls are all answered; allowed: false"),
+     ".one_way: one_way cannot be combined with functions, whose calls all have replies; allowed: false"),
     ("app: sunrpc, transports: [mbcf3], functions: all, depth: 2",
-     ".depth: depth 2 with functions, which are called one after another; allowed: 1"),
+     ".depth: depth 2 cannot be combined with functions, which are called in sequence; allowed: 1"),
     ("app: sunrpc, transports: [mbcf1], functions: all",
      ".functions: function string_array does not fit a call of 1376 bytes over mbcf1; "
      "allowed: other functions, or another transport or message size"),
@@ -131,7 +131,7 @@ REFUSED = [
      ".functions: function string_1024 does not fit a UDP message of 1000 bytes over udp; "
      "allowed: other functions, or another transport or message size"),
     (f"{RPC}, functions: 13",
-     f".functions: 13 is not known; allowed: all, or one or more of {', '.join(NAMES)}, or their numbers from 1 to 12"),
+     f".functions: 13 is unknown; allowed: all, or one or more of {', '.join(NAMES)}, or their numbers from 1 to 12"),
 ]  # fmt: skip
 
 

@@ -91,14 +91,14 @@ def test_the_manifest_lists_packages_and_the_kernel(built: Built) -> None:
 @PACKAGED
 def test_functions_are_found_by_programs_that_are_in_the_image(image: Path) -> None:
     manifest = json.loads((image / "manifest.json").read_text())
-    told = json.loads((image / symbols.FILE).read_text())
+    document = json.loads((image / symbols.FILE).read_text())
     inside = {entry.path: entry.data for entry in cpio.read((image / "initrd").read_bytes())[0]}
     assert manifest["programs"]["apps"] == symbols.text_sha256(inside[f"{root.APPLICATIONS_FOLDER}/apps"])
-    assert {name: table["text_sha256"] for name, table in told["programs"].items()} == manifest["programs"]
-    functions = told["programs"]["apps"]["functions"]
+    assert {name: table["text_sha256"] for name, table in document["programs"].items()} == manifest["programs"]
+    functions = document["programs"]["apps"]["functions"]
     assert {"caller_call", "clnt_dg_call", "service_serve"} <= {name for *_, name in functions}
     assert [int(address, 16) for address, *_ in functions] == sorted(int(each[0], 16) for each in functions)
-    assert told["applications"]["echo-client"] == "apps"
+    assert document["applications"]["echo-client"] == "apps"
 
 
 @pytest.mark.night

@@ -246,7 +246,7 @@ def _has_ended(pid: int) -> bool:
 def test_what_is_no_release_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(HostLacks, match="needs an unpacked release: make images BUILDROOT=DIR"):
         buildroot.build(workspace(tmp_path, None))
-    with pytest.raises(HostLacks, match="is no Buildroot release: there is no Makefile"):
+    with pytest.raises(HostLacks, match="is not a Buildroot release: there is no Makefile"):
         release.read(tmp_path / "nowhere")
     folder = make_release(tmp_path / "release")
     (folder / "Makefile").write_text("all:\n")

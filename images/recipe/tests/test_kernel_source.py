@@ -121,7 +121,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from recipe import locks
-with locks.scratch_in(Path(sys.argv[1])) as scratch, locks.locked(Path(sys.argv[1]) / "lock", "nobody"):
+with locks.scratch_in(Path(sys.argv[1])) as scratch, locks.locked(Path(sys.argv[1]) / "lock", "another"):
     print(scratch.name, flush=True)
     sys.stdin.read()
 """
@@ -148,7 +148,7 @@ def test_scratch_of_a_killed_build_goes_and_that_of_a_living_one_stays(
     assert theirs.is_dir()
     with locks.scratch_in(tmp_path):
         assert not theirs.exists()
-    with locks.locked(tmp_path / "lock", "nobody"):
+    with locks.locked(tmp_path / "lock", "another"):
         pass
     assert capsys.readouterr().out == ""
 

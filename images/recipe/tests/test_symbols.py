@@ -39,12 +39,12 @@ def linked(folder: Path, *options: str, added: int = 1) -> bytes:
 def test_a_program_says_where_its_functions_are(tmp_path: Path) -> None:
     whole, stripped = linked(tmp_path), linked(tmp_path, "-s")
     assert Elf(stripped).functions == []
-    told = json.loads(symbols.document({"a": (stripped, whole)}, {"app": "a"}))
-    assert told["applications"] == {"app": "a"}
-    assert told["programs"]["a"]["text_sha256"] == symbols.text_sha256(stripped)
-    functions = told["programs"]["a"]["functions"]
+    document = json.loads(symbols.document({"a": (stripped, whole)}, {"app": "a"}))
+    assert document["applications"] == {"app": "a"}
+    assert document["programs"]["a"]["text_sha256"] == symbols.text_sha256(stripped)
+    functions = document["programs"]["a"]["functions"]
     assert {name for *_, name in functions} == {"twice", "hidden", "_start"}
-    assert told["kernel"] is None
+    assert document["kernel"] is None
     (tmp_path / "whole").write_bytes(whole)
     printed = subprocess.run(["nm", "-S", tmp_path / "whole"], capture_output=True, text=True, check=True)
     lines = (line.split() for line in printed.stdout.splitlines())
@@ -55,9 +55,9 @@ def test_a_program_says_where_its_functions_are(tmp_path: Path) -> None:
 def test_functions_are_known_by_their_code(tmp_path: Path) -> None:
     def codes(added: int) -> dict[str, str]:
         whole = linked(tmp_path, added=added)
-        told = json.loads(symbols.document({"a": (whole, whole)}, {}, "a"))
-        assert told["kernel"] == "a"
-        return {name: crc for _, _, crc, name in told["programs"]["a"]["functions"]}
+        document = json.loads(symbols.document({"a": (whole, whole)}, {}, "a"))
+        assert document["kernel"] == "a"
+        return {name: crc for _, _, crc, name in document["programs"]["a"]["functions"]}
 
     one, other = codes(1), codes(2)
     assert [name for name in one if one[name] != other[name]] == ["hidden"]

@@ -33,9 +33,9 @@ def test_a_waiting_machine_says_ready_once_and_nothing_else(bootable: Path, tmp_
 def test_a_job_is_run_and_told_of(bootable: Path, tmp_path: Path) -> None:
     steps = [{"app": "hello"}, {"app": "sleep", "options": {"ns": 50_000_000}}, {"app": "hello", "options": {"a": [1]}}]
     guest = run_to_done(tmp_path / "g", bootable, node_job(1, 2, clock="tsc", steps=steps))
-    hello, *told = guest.samples()
+    hello, *records = guest.samples()
     assert (hello["machine"], hello["clock"], hello["clock_hz"]) == ("n1", "tsc", 10**9)
-    assert told == [
+    assert records == [
         {"type": "step", "step": 0, "app": "hello", "status": 0},
         {"type": "step", "step": 1, "app": "sleep", "status": 0},
         {"type": "step", "step": 2, "app": "hello", "status": 0},
@@ -57,21 +57,21 @@ def test_a_restart_goes_on_with_the_next_step(bootable: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
-        ({"steps": [{"app": "nobody"}]}, 'app "nobody": this image has no such task'),
+        ({"steps": [{"app": "absent"}]}, 'app "absent": this image has no such task'),
         ({"steps": [{"app": "init"}]}, "no such task"),
         ({"interfaces": [interface(1, ()), {**interface(1, ()), "device": "eth1"}]}, "eth1: this machine has 1"),
     ],
 )
-def test_a_bad_job_is_one_line(bootable: Path, tmp_path: Path, fields: dict, told: str) -> None:
+def test_a_bad_job_is_one_line(bootable: Path, tmp_path: Path, fields: dict, message: str) -> None:
     """What only the machine knows: its tasks and adapters. guest-apps/sss-core/tests/job_test.c has all other faults."""
     guest = run_to_done(tmp_path / "g", bootable, {**node_job(1, 2), **fields})
     (error,) = guest.lines("error")
-    assert told in error["message"]
+    assert message in error["message"]
     assert guest.lines("done") == [{"type": "done", "status": 2}]
     assert (tmp_path / "g/wire.pcap").read_bytes().count(b"\x88\xb5sundial-done\x02") == 1
-    assert told in guest.console_path.read_text()
+    assert message in guest.console_path.read_text()
     assert "PANIC" not in guest.console_path.read_text()
 
 
@@ -201,7 +201,7 @@ def test_the_monitor_answers_people_and_programs(bootable: Path, tmp_path: Path)
         assert machine.ask({"id": 3, "argv": ["run", "x" * 9000]})["error"] == "a line longer than 4096 bytes"
         assert "portmapper" in machine.type("tasls\x7f\x7fks\r", "sss n1> ")
         machine.guest.wait_until(lambda: "hello" in machine.log(), "the task has said nothing")
-        assert "sss n1>" not in machine.log(), "what is shown to a person at the terminal is no part of it"
+        assert "sss n1>" not in machine.log(), "the log does not have what a person at the terminal sees"
         machine.type("halt\r", "off")
         machine.guest.wait_until_ended()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each of RPC's semantics is worth when the server dies: what the client holds for done against what was executed."""
+"""What each of RPC's semantics is worth when the server dies: what the client assumes was done, compared with what was executed."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -47,7 +47,7 @@ def calls_over(
     semantics: str,
     **server: object,
 ) -> dict[str, Seen]:
-    """A client and a server that is started anew, on one node; a server of its own for each transport."""
+    """A client and a server that is restarted, on one node; a separate server for each transport."""
     serving = {"transports": list(transports), "semantics": semantics, **server}
     services = [
         {"app": "portmapper", "options": {}},

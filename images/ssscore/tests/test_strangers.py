@@ -63,9 +63,9 @@ class Node:
         answer = b""
         while not answer.endswith(b"\n"):
             answer += self._commands.recv(65536)
-        told = json.loads(answer)
-        assert told["status"] == 0, told
-        return base64.b64decode(told["stdout"]).decode(errors="replace")
+        reply = json.loads(answer)
+        assert reply["status"] == 0, reply
+        return base64.b64decode(reply["stdout"]).decode(errors="replace")
 
     def run(self, task: str, options: str, until: str) -> str:
         """Starts a task and waits for what it prints -> the task's number."""

@@ -160,6 +160,19 @@ fn frames_are_never_early_and_the_run_ends_when_all_are_done() {
 }
 
 #[test]
+fn a_run_ends_after_its_deadline_and_names_the_machines_that_were_late() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut config = config(directory.path(), 1_000_000_000, 0, json!({}));
+    config["deadline_ns"] = json!(1_000_000);
+    let mut fabric = Fabric::start(directory, &config);
+    assert_eq!(fabric.event(), json!({ "event": "listening" }));
+    let event = fabric.event();
+    let expected = json!({ "event": "finished", "virtual_ns": 51_000_000, "late": ["a", "b"] });
+    assert_eq!(event, expected);
+    assert_eq!(fabric.status(), Some(0));
+}
+
+#[test]
 fn a_full_ring_stops_the_machine_and_loses_nothing() {
     // 100 frames of 1512 bytes on the wire take 121 ms at 10 Mb/s; the ring holds 4.
     let mut fabric = start(10_000_000, 0, json!({ "ring_frames": 4, "when_full": "stop" }));
@@ -337,7 +350,7 @@ fn a_full_disk_ends_the_run_with_status_5_and_the_file() {
 fn a_bad_configuration_is_one_line_and_status_2() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut config = config(directory.path(), 1_000_000_000, 0, json!({}));
-    config["segments"][0]["ports"][1]["machine"] = json!("nobody");
+    config["segments"][0]["ports"][1]["machine"] = json!("absent");
     let file = directory.path().join("fabric.json");
     std::fs::write(&file, config.to_string()).expect("room");
     for command in ["run", "check"] {
@@ -346,7 +359,7 @@ fn a_bad_configuration_is_one_line_and_status_2() {
         assert!(output.stdout.is_empty());
         let text = String::from_utf8(output.stderr).expect("text");
         let expected = format!(
-            "sundial-fabric: {}: segments[0].ports[1].machine: no machine \"nobody\"\n",
+            "sundial-fabric: {}: segments[0].ports[1].machine: no machine \"absent\"\n",
             file.display()
         );
         assert_eq!(text, expected);

@@ -5,30 +5,44 @@ use std::collections::BTreeSet;
 
 use crate::{Span, Time};
 
-/// The run ends a fixed time after the last of some machines is done.
+/// The run ends a fixed time after the last of some machines is done, or after the deadline for that.
 #[derive(Clone, Debug)]
 pub struct RunEnd {
     waiting: BTreeSet<usize>,
     linger: Span,
+    deadline: Time,
     end: Option<Time>,
 }
 
 impl RunEnd {
-    /// Ends `linger` after the last of `machines`; without any it does not end by itself.
-    pub fn new(machines: impl IntoIterator<Item = usize>, linger: Span) -> Self {
-        Self { waiting: machines.into_iter().collect(), linger, end: None }
+    /// Ends `linger` after the last of `machines`, and `linger` after `deadline` at the latest. Without either
+    /// it does not end by itself.
+    pub fn new(
+        machines: impl IntoIterator<Item = usize>,
+        linger: Span,
+        deadline: Option<Time>,
+    ) -> Self {
+        let waiting = machines.into_iter().collect();
+        let end = deadline.map(|deadline| deadline + linger);
+        Self { waiting, linger, deadline: deadline.unwrap_or(Time::MAX), end }
     }
 
-    /// Machine number `machine` is done at `at`. To be done twice changes nothing.
+    /// Machine number `machine` is done at `at`. To be done twice, or after the deadline, changes nothing.
     pub fn done(&mut self, machine: usize, at: Time) {
-        if self.waiting.remove(&machine) && self.waiting.is_empty() {
+        let in_time = at <= self.deadline;
+        if in_time && self.waiting.remove(&machine) && self.waiting.is_empty() {
             self.end = Some(at + self.linger);
         }
     }
 
-    /// The instant at which the run ends, once it is known.
+    /// The instant at which the run ends, as far as it is known. It only ever comes forward.
     pub fn at(&self) -> Option<Time> {
         self.end
+    }
+
+    /// The machines that have not been done in time, in order.
+    pub fn waiting(&self) -> impl Iterator<Item = usize> {
+        self.waiting.iter().copied()
     }
 }
 
@@ -37,7 +51,7 @@ mod tests {
     use super::*;
 
     fn run_end(machines: &[usize]) -> RunEnd {
-        RunEnd::new(machines.iter().copied(), Span::from_ns(10))
+        RunEnd::new(machines.iter().copied(), Span::from_ns(10), None)
     }
 
     #[test]
@@ -58,5 +72,32 @@ mod tests {
         let mut end = run_end(&[]);
         end.done(0, Time::from_ns(1));
         assert_eq!(end.at(), None);
+    }
+
+    fn with_deadline(machines: &[usize], deadline_ns: u64) -> RunEnd {
+        let deadline = Some(Time::from_ns(deadline_ns));
+        RunEnd::new(machines.iter().copied(), Span::from_ns(10), deadline)
+    }
+
+    #[test]
+    fn the_end_after_the_deadline_is_known_from_the_start_and_comes_forward() {
+        let mut end = with_deadline(&[0, 1], 100);
+        assert_eq!(end.at(), Some(Time::from_ns(110)));
+        end.done(0, Time::from_ns(50));
+        assert_eq!(end.at(), Some(Time::from_ns(110)));
+        end.done(1, Time::from_ns(60));
+        assert_eq!(end.at(), Some(Time::from_ns(70)));
+        assert_eq!(end.waiting().count(), 0);
+    }
+
+    #[test]
+    fn a_machine_is_done_in_time_at_the_deadline_and_late_after_it() {
+        for (at_ns, late) in [(100, vec![]), (101, vec![1])] {
+            let mut end = with_deadline(&[0, 1], 100);
+            end.done(0, Time::from_ns(50));
+            end.done(1, Time::from_ns(at_ns));
+            assert_eq!(end.at(), Some(Time::from_ns(110)));
+            assert_eq!(end.waiting().collect::<Vec<_>>(), late, "at {at_ns}");
+        }
     }
 }

@@ -23,7 +23,7 @@ pub struct SegmentParameters {
     pub relays: Vec<bool>,
     /// Places in the transmit ring of the adapter at each port.
     pub rings: Vec<usize>,
-    /// How long before the model has a frame it was handed to the adapter at each port. Whoever calls the
+    /// How long before the model has a frame it was handed to the adapter at each port. The caller of the
     /// model adds this; only [`SegmentParameters::ring`] needs to know.
     pub adapter_latency: Vec<Span>,
     /// Longer frames are refused. At most [`crate::MAX_FRAME_BYTES`].

@@ -9,7 +9,7 @@ mod raw;
 
 use std::path::{Path, PathBuf};
 
-use sundial_core::{BridgeParameters, Builder, Invalid, Kinds, Segment, SegmentParameters, Span};
+use sundial_core::{BridgeParameters, Builder, Invalid, Kinds, Segment, SegmentParameters, Span, Time};
 
 pub use raw::{Clock, WhenFull};
 
@@ -59,6 +59,8 @@ pub struct Config {
     pub shm: Option<PathBuf>,
     /// How long the run goes on after the last machine is done.
     pub linger: Span,
+    /// When each of `done_machines` must be done.
+    pub deadline: Option<Time>,
     /// Machines (by index) that say done; the run ends after the last of them.
     pub done_machines: Vec<usize>,
     /// In the order that settles ties.

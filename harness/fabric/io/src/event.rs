@@ -24,6 +24,9 @@ pub enum Event<'a> {
     Finished {
         /// How long the run was on its own axis.
         virtual_ns: u64,
+        /// The machines that were not done at the deadline.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        late: Vec<&'a str>,
     },
 }
 
@@ -54,8 +57,12 @@ mod tests {
             "{\"event\":\"done\",\"machine\":\"client\",\"status\":0,\"at_ns\":7}\n"
         );
         assert_eq!(
-            Event::Finished { virtual_ns: 9 }.line(),
+            Event::Finished { virtual_ns: 9, late: vec![] }.line(),
             "{\"event\":\"finished\",\"virtual_ns\":9}\n"
+        );
+        assert_eq!(
+            Event::Finished { virtual_ns: 9, late: vec!["a"] }.line(),
+            "{\"event\":\"finished\",\"virtual_ns\":9,\"late\":[\"a\"]}\n"
         );
     }
 }

@@ -343,7 +343,7 @@ impl Network {
         json!({ "kind": "bridge", "ports": ports })
     }
 
-    /// Ends all captures at `end` and writes `counters.json`. What is due at or after `end` is no part
+    /// Ends all captures at `end` and writes `counters.json`. What is due at or after `end` is not part
     /// of the captures, though it may have been counted when it was decided.
     pub fn finish(mut self, end: Time) -> Result<(), CaptureError> {
         while self.handle_next(end).is_some() {}

@@ -142,7 +142,11 @@ impl RealRun {
             buffer: vec![0; config.frame_buffer_bytes()].into(),
             due: BinaryHeap::new(),
             next_sequence: 0,
-            run_end: RunEnd::new(config.done_machines.iter().copied(), config.linger),
+            run_end: RunEnd::new(
+                config.done_machines.iter().copied(),
+                config.linger,
+                config.deadline,
+            ),
             now: Time::ZERO,
         })
     }
@@ -182,6 +186,11 @@ impl RealRun {
                 }
             }
         }
+    }
+
+    /// The machines that have not been done in time.
+    pub fn waiting(&self) -> Vec<usize> {
+        self.run_end.waiting().collect()
     }
 
     /// How far the run has come.

@@ -56,11 +56,12 @@ impl From<RealError> for RunError {
 /// Carries the frames of `config` until the run ends. `spins`: how long the virtual clock's waits spin
 /// before they sleep.
 pub fn run(config: &Config, spins: u32) -> Result<(), RunError> {
-    let end = match config.clock {
+    let (end, late) = match config.clock {
         Clock::Virtual => run_virtual(config, spins)?,
         Clock::Real => run_real(config)?,
     };
-    report(&Event::Finished { virtual_ns: end.as_ns_ceil() });
+    let late = late.into_iter().map(|machine| config.machines[machine].name.as_str()).collect();
+    report(&Event::Finished { virtual_ns: end.as_ns_ceil(), late });
     Ok(())
 }
 
@@ -71,22 +72,26 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-fn run_virtual(config: &Config, spins: u32) -> Result<Time, RunError> {
+/// The run's end, and the machines that were not done at its deadline.
+type Ended = (Time, Vec<usize>);
+
+fn run_virtual(config: &Config, spins: u32) -> Result<Ended, RunError> {
     let network = Network::open(config, EPOCH_NS)?;
     let mut run = VirtualRun::new(config, network, spins)?;
     let mut attendant = Attendant::open(config, || {})?;
     report(&Event::Listening);
     let outcome = run.run(&mut attendant);
+    let late = run.waiting();
     // What was recorded before a fault is worth keeping.
     let end = run.finish()?;
     match outcome {
-        Ok(end) => Ok(end),
-        Err(VirtualError::Aborted { .. }) if attendant.stopped => Ok(end),
+        Ok(end) => Ok((end, late)),
+        Err(VirtualError::Aborted { .. }) if attendant.stopped => Ok((end, vec![])),
         Err(error) => Err(error.into()),
     }
 }
 
-fn run_real(config: &Config) -> Result<Time, RunError> {
+fn run_real(config: &Config) -> Result<Ended, RunError> {
     let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let epoch_ns = u64::try_from(epoch.as_nanos()).unwrap_or(u64::MAX);
     let network = Network::open(config, epoch_ns)?;
@@ -95,8 +100,9 @@ fn run_real(config: &Config) -> Result<Time, RunError> {
     report(&Event::Listening);
     let outcome = run.run(&mut attendant);
     let end = outcome.as_ref().copied().unwrap_or(run.now());
+    let late = if attendant.stopped { vec![] } else { run.waiting() };
     run.finish(end)?;
-    outcome.map_err(RunError::from)
+    Ok((outcome?, late))
 }
 
 /// Answers requests and reports events while a run is on.

@@ -191,7 +191,7 @@ pub enum Broken {
     /// A machine keeps the lock.
     #[error("QEMU does not give back the lock of the shared memory")]
     Locked {
-        /// Its number; `None`: it cannot be told.
+        /// Its number; `None`: unknown.
         machine: Option<usize>,
     },
 }
@@ -284,7 +284,7 @@ impl SharedRun {
     /// Makes the folder `folder`, which must not exist, for machines with so many interfaces each and
     /// frames of at most `frame_bytes`.
     ///
-    /// `times` appears in it last, under this name when it is finished. Whoever takes the folder away takes all
+    /// `times` appears in it last, under this name when it is finished. To remove the folder is to remove all
     /// that was made, also where the fabric died on the way.
     pub fn create(
         folder: &Path,
@@ -356,7 +356,7 @@ impl SharedRun {
 
     /// Sets the constants of the run, before any machine has it mapped.
     pub fn set_constants(&mut self, distance_ns: &[Vec<u64>], adapter_frames: &[Vec<u32>]) {
-        // SAFETY: nobody reads these before the machines start, and nobody else writes them ever.
+        // SAFETY: nothing reads these before the machines start, and nothing else ever writes them.
         let fixed = unsafe { &mut (*self.sync.shared).fixed };
         for (row, distances) in fixed.distance_ns.iter_mut().zip(distance_ns) {
             row[..distances.len()].copy_from_slice(distances);

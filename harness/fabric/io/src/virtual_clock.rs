@@ -25,7 +25,7 @@ pub enum VirtualError {
     /// A machine broke the rules of the shared memory, or keeps all others from it.
     #[error("{}", whose(machine.as_ref(), what))]
     Offence {
-        /// Its name; `None`: it cannot be told.
+        /// Its name; `None`: unknown.
         machine: Option<String>,
         /// What it did.
         what: String,
@@ -135,6 +135,7 @@ impl VirtualRun {
             .map(|_| Machine { pushed_ns: NEVER, pushed_done_ns: NEVER, ..Machine::default() })
             .collect();
         let linger = config.linger.max(distances.least_linger());
+        let run_end = RunEnd::new(config.done_machines.iter().copied(), linger, config.deadline);
         Ok(Self {
             shm,
             network,
@@ -142,8 +143,8 @@ impl VirtualRun {
             names: config.machines.iter().map(|machine| machine.name.clone()).collect(),
             machines,
             frames: 0,
-            run_end: RunEnd::new(config.done_machines.iter().copied(), linger),
-            end_ns: NEVER,
+            end_ns: run_end.at().map_or(NEVER, Time::as_ns_floor),
+            run_end,
             reached_ns: 0,
             ahead,
         })
@@ -167,8 +168,8 @@ impl VirtualRun {
             }
             self.network.flush_when_due()?;
             if asleep {
-                // Looks again after a while though nobody let it go: who does that, or keeps the lock, may
-                // not do what it should.
+                // Looks again after a while without a wake-up: a machine that should send it, or that keeps the
+                // lock, may misbehave.
                 self.shm.nap().map_err(|broken| self.named(broken))?;
             }
             asleep = false;
@@ -198,9 +199,14 @@ impl VirtualRun {
         }
     }
 
+    /// The machines that have not been done in time.
+    pub fn waiting(&self) -> Vec<usize> {
+        self.run_end.waiting().collect()
+    }
+
     /// Ends the captures: at the end of the run, or where it had got to when it was cut short.
     pub fn finish(self) -> Result<Time, CaptureError> {
-        let end = Time::from_ns(if self.end_ns == NEVER { self.reached_ns } else { self.end_ns });
+        let end = Time::from_ns(self.reached_ns);
         self.network.finish(end)?;
         Ok(end)
     }

@@ -121,7 +121,7 @@ def _of_steps(results: Results) -> Iterator[Section]:
     yield Section(
         "steps", "Table 6: the steps of a null call", "Steps",
         "Of the median call, from stamps of functions in exact virtual time, which change nothing of the run; the wire "
-        "is apart. A step is what lies between two functions (entered, or left: end), the store that a message ends "
+        "is apart. A step is what is between two functions (entered, or left: end), the store that a message ends "
         "with (handed in) and its arrival (receive). Steps have no gap, and their sum is what the client's clock says, "
         f"to the nanosecond.{held} Instructions are whole but where a message comes between two turns of a loop that "
         "polls. The paper's abstract prints no step: only the whole, and by how much ShrimpRPC is above the hardware. "

@@ -64,7 +64,7 @@ class Divided:
 
 @dataclass(frozen=True)
 class Compared:
-    """Messages of vRPC held against those of Sun RPC over UDP in one run."""
+    """Messages of vRPC checked against those of Sun RPC over UDP in one run."""
 
     calls: int
     """Of vRPC, warm-ups included."""

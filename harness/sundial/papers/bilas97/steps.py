@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of a null call as a trace has them, under the names of what is done in them; pure.
 
-A step is what lies between two stamps, the beginning and end of a call, the store that a message ends with, and its
+A step is what is between two stamps, the beginning and end of a call, the store that a message ends with, and its
 arrival. What has no name here keeps the functions between which it is.
 """
 

@@ -92,7 +92,7 @@ def perform(paper: Kamesawa98, bench: Bench, extent: Extent) -> Results:
 
 
 def _reference(paper: Kamesawa98) -> dict[Point, float]:
-    """The paper's reference system over both wires: what the machine model is held against."""
+    """The paper's reference system over both wires: what the machine model is checked against."""
     return {
         (number, size): printed
         for number in WIRES

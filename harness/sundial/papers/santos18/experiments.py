@@ -16,7 +16,7 @@ from sundial import EPOCH_NS
 from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.model.images import IMAGES
 from sundial.observe import read_frames
-from sundial.papers.santos18 import beside
+from sundial.papers.santos18 import other_systems
 from sundial.papers.santos18.exchanges import exchanges
 from sundial.papers.santos18.extents import Extent
 from sundial.papers.santos18.paper import Place, Santos18
@@ -36,7 +36,7 @@ IMAGE = "linux-python"
 _OUTBOUND = 2
 """Of a frame's direction: sent by the machine at whose port it was seen."""
 NODELAY_PORT = 18862
-"""Beside the default port: a server whose connections have TCP_NODELAY."""
+"""OtherSystem the default port: a server whose connections have TCP_NODELAY."""
 SLOPED = ("void", "string_1024", DISTANCE)
 """Functions whose round trips are counted by the link's delay."""
 SWITCHES = "context_switches"
@@ -106,7 +106,9 @@ def _calls_specs(place: Place, extent: Extent) -> Iterator[Spec]:
     about = "the distance over rpyc with tuples and without numpy, TCP_NODELAY"
     yield spec("rpyc-otherwise", about, _otherwise(extent.beside_calls, SLOPED))
     yield spec(
-        "others", "the twelve functions over systems of other decades", beside.workloads(extent.beside_calls, place)
+        "others",
+        "the twelve functions over systems of other decades",
+        other_systems.workloads(extent.beside_calls, place),
     )
 
 
@@ -128,7 +130,7 @@ def _cases(run: Measured, place: Place) -> Iterator[tuple[Case, pl.DataFrame]]:
     for (client, step, function), table in calls.group_by("client", "node_step", "procedure", maintain_order=True):
         made = run.steps(str(client))[int(step)]
         transport = str(table["transport"][0])
-        system = beside.system_of(made["app"], transport) or transport
+        system = other_systems.system_of(made["app"], transport) or transport
         yield _case(system, place, str(function), made["options"]), table.sort("start_ns")
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from sundial.papers.santos18 import beside
+from sundial.papers.santos18 import other_systems
 from sundial.papers.santos18.paper import Container, Place, Shown, System
 from sundial.papers.santos18.results import DISTANCE, FIRST_ELEVEN, Case, Cell, Results
 from sundial.report import palette, plotting, registry
@@ -20,7 +20,7 @@ from sundial.workloads.functions import NAMES as FUNCTIONS
 
 COLOURS: Mapping[str, str] = {"grpc": palette.SPARE[3], "rpyc": palette.SPARE[0]}
 MARKERS: Mapping[str, str] = {"grpc": "P", "rpyc": "v"}
-NAMES: Mapping[str, str] = {**beside.NAMES, "grpc": "gRPC", "rpyc": "RPyC"}
+NAMES: Mapping[str, str] = {**other_systems.NAMES, "grpc": "gRPC", "rpyc": "RPyC"}
 """In the order in which systems are listed."""
 OF_PLACE: Mapping[Place, str] = {"local": palette.SPARE[0], "remote": palette.SPARE[1]}
 PLACES: Sequence[Place] = ("local", "remote")
@@ -202,7 +202,7 @@ def draw_systems(results: Results, folder: Path) -> Drawing | None:
     """All systems by function, a panel a place."""
     panels = {place: systems_of(results, place) for place in PLACES}
     shown = [name for name in NAMES if any(name in systems for systems in panels.values())]
-    if not set(shown) & set(beside.NAMES):
+    if not set(shown) & set(other_systems.NAMES):
         return None
     places = [place for place, systems in panels.items() if systems]
 
@@ -257,7 +257,7 @@ def draw_systems(results: Results, folder: Path) -> Drawing | None:
 
 def _look(system: str) -> tuple[str, str]:
     """Colour and marker: in the report of a run the same, where its systems have their own."""
-    other = beside.SYSTEMS.get(system)
+    other = other_systems.SYSTEMS.get(system)
     if other is None:
         return COLOURS[system], MARKERS[system]
     line = registry.client(other.program).lines.get(other.transport)

@@ -19,9 +19,9 @@ from sundial.segments.atm.model_parts import LATENCY, WAY, Capture, Contract, Fa
 from sundial.units import NS_PER_S, RATE, TIME
 
 LANE_HEADERS = 16
-"""LEC ID and Ethernet header."""
+"""Octets of LEC ID and Ethernet header."""
 FRAME_SIZE = 1516
-"""Of LAN emulation where none is written."""
+"""Default frame size of LAN emulation."""
 BRIDGED_MTU = 1500
 ROUTED_MTU = 9180
 """RFC 2225, section 7.1."""
@@ -36,36 +36,36 @@ class Atm(SegmentBase):
     kind: Literal["atm"]
     """An ATM switch."""
     line: Annotated[Line | dict[str, Line], LineField(by_port=True)] = written("oc-3c")
-    """One for all ports, or by port: a name, or a rate in cells of 53 octets."""
+    """Physical interface, one for all ports or by port: a name, or a rate in cells of 53 octets."""
     encapsulation: Literal["lane", "bridged", "bridged-fcs", "routed"] = "lane"
-    """LAN emulation 1.0; Ethernet frames over LLC (RFC 2684), without and with FCS; classical IP (RFC 2225)."""
+    """Encapsulation: LAN emulation 1.0; Ethernet over LLC (RFC 2684), without and with FCS; classical IP (RFC 2225)."""
     frame_size: Literal[1516, 4544, 9234, 18190] | None = None
-    """Of LAN emulation, in octets; left out: 1516."""
+    """Frame size of LAN emulation, in octets. Default: 1516."""
     propagation: _Times = written("25 ns")
-    """Of the line at each port: one for all, or by port."""
+    """Propagation delay of the line at each port: one for all, or by port."""
     tx_latency: _Times = written("0 ns")
-    """From a frame's handing over to its first cell, in the adapter: one for all, or by port."""
+    """Time in the adapter from a frame's hand-over to its first cell: one for all, or by port."""
     rx_latency: _Times = written("0 ns")
-    """From a PDU's last bit to the machine, in the adapter: one for all, or by port."""
+    """Time in the adapter from a PDU's last bit to the machine: one for all, or by port."""
     cell_latency: Latency = written("10 us")
-    """From a cell's last bit into the switch to the output queue."""
+    """Time from a cell's last bit at the switch to the output queue."""
     cdv: Latency = written("0 ns")
-    """Cells take up to so much longer through the switch, uniformly; their order stays (cell delay variation)."""
+    """Cell delay variation: most additional time of a cell in the switch, distributed uniformly; order is kept."""
     interleave: Literal["pdu", "cells"] = "pdu"
-    """An adapter sends PDU after PDU, or cells of its virtual channels in turn."""
+    """Order of cells: an adapter sends whole PDUs, or cells of its virtual channels in turn."""
     queue: Queue = Queue()
-    """The switch's output queues."""
+    """Output queues of the switch."""
     lane: Lane | None = None
     """LAN emulation; only with `encapsulation: lane`."""
     contracts: dict[_Port, Contract] = Field(default_factory=dict)
-    """By port: what the switch polices on each virtual channel that comes from there."""
+    """Policing of each virtual channel from a port, by port."""
     shaping: Annotated[int | dict[str, int], OneOrByPort(RATES)] = Field(default_factory=dict)
-    """Most bits a second on a virtual channel from an adapter, in cells of 53 octets: one for all ports, or by port."""
+    """Peak rate of a virtual channel from an adapter, in cells of 53 octets: one for all ports, or by port."""
     impairments: dict[Annotated[str, WAY], Faults] = Field(default_factory=dict)
-    """By direction of a line, `from PORT` or `to PORT`, or `both` for all; a direction's own fields go before those of
-    `both`, and a loss before one of the other kind."""
+    """Impairments by direction of a line, `from PORT` or `to PORT`, or `both` for all. Fields of a direction override
+    those of `both`, and a loss overrides one of the other kind."""
     capture: Capture = Capture()
-    """What is recorded."""
+    """Captures to write."""
 
     @model_validator(mode="before")
     @classmethod
@@ -77,7 +77,7 @@ class Atm(SegmentBase):
 
     @property
     def lan_emulation(self) -> Lane:
-        """As written, or its defaults."""
+        """LAN emulation as written, or its defaults."""
         return self.lane or Lane()
 
     @property
@@ -114,9 +114,9 @@ class Atm(SegmentBase):
 
     def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
         if self.encapsulation == ROUTED:
-            return "classical IP carries no Ethernet headers"
+            return "classical IP does not carry Ethernet headers"
         if self.encapsulation == LANE and of == "machine":
-            return "only a device has a proxy client of LAN emulation"
+            return "LAN emulation supports bridges only as devices"
         return None
 
     def check(self, path: Path) -> Iterator[Finding]:
@@ -138,12 +138,14 @@ class Atm(SegmentBase):
     def _check_encapsulation(self, path: Path) -> Iterator[Finding]:
         for name in ("frame_size", "lane"):
             if getattr(self, name) is not None and self.encapsulation != LANE:
-                yield Finding((*path, name), f"{name} belongs to LAN emulation", "encapsulation: lane")
+                yield Finding(
+                    (*path, name), f"{name} has an effect only with encapsulation: lane", "encapsulation: lane"
+                )
         most = _largest_mtu(self.encapsulation, self.frame_size)
         if self.mtu > most:
             what = f"MTU {self.mtu} does not fit frames of {self.lane_frame_size} octets"
             if self.encapsulation == ROUTED:
-                what = f"MTU {self.mtu} is more than that of classical IP"
+                what = f"MTU {self.mtu} exceeds that of classical IP"
             yield Finding((*path, "mtu"), what, f"{MTU_LEAST} to {most}")
 
     def _check_setup(self, path: Path) -> Iterator[Finding]:
@@ -157,8 +159,8 @@ class Atm(SegmentBase):
         on_the_way = sum(max(time.values(), default=0) if isinstance(time, dict) else time for time in times)
         least = cells_ns + on_the_way + self.cell_latency
         if self.lan_emulation.vc_setup < least:
-            what = f"{TIME.show(self.lan_emulation.vc_setup)} is less than the way of the least frame"
-            yield Finding(path, what, f"{TIME.show(least)} or more")
+            what = f"{TIME.show(self.lan_emulation.vc_setup)} is less than the time of the smallest frame"
+            yield Finding(path, what, f"at least {TIME.show(least)}")
 
     def _check_shaping(self, path: Path) -> Iterator[Finding]:
         if isinstance(self.shaping, dict):
@@ -167,7 +169,7 @@ class Atm(SegmentBase):
             rate, line = self.shaping_bps(port), self._known_line(port)
             if rate is not None and line is not None and rate > line.rate_bps:
                 at = (*path, port) if isinstance(self.shaping, dict) else path
-                what = f"{RATE.show(rate)} is more than the line at {port} carries"
+                what = f"{RATE.show(rate)} exceeds the rate of the line at {port}"
                 yield Finding(at, what, f"up to {RATE.show(line.rate_bps)}")
 
     def _known_line(self, port: str) -> Line | None:

@@ -40,8 +40,8 @@ LANE_CAPTION = (
 QUEUE_CAPTION = (
     "Cells that wait for the line to a port, recomputed from the stamps of cells at the ports: the stretch around the "
     "greatest number, in which some always wait. The one being sent is not counted, nor those that were dropped, nor "
-    "those of LES and BUS, whose line is not captured. Light: so many more may have waited, since of equal cells it "
-    "cannot be told which were lost. A red mark: a PDU lost its first cell there."
+    "those of LES and BUS, whose line is not captured. Light: so many more may have waited, because lost cells cannot "
+    "be told apart from equal ones. A red mark: a PDU lost its first cell there."
 )
 FIRST_PDUS = 5000
 """Of a run, in which the first exchange is looked for."""
@@ -164,9 +164,9 @@ def _queues(segment: Atm, captures: Captures, folder: Path) -> Drawing | None:
         port: report_queue.waiting(channels, segment.queue.cells)
         for port, channels in report_pdus.queues(captures, lines, _base_vci(segment)).items()
     }
-    told = {port: found for port, found in waiting.items() if found is not None}
+    known = {port: found for port, found in waiting.items() if found is not None}
     losses = report_pdus.losses(captures, lines)
-    return report_queue.draw(captures.name, told, losses, _limits(segment.queue), QUEUE_CAPTION, folder)
+    return report_queue.draw(captures.name, known, losses, _limits(segment.queue), QUEUE_CAPTION, folder)
 
 
 def _first_exchange(segment: Atm, captures: Captures, folder: Path) -> Drawing | None:

@@ -87,7 +87,7 @@ def spans(cells: pl.DataFrame, cell_ns: Mapping[str, float], own: Sequence[tuple
     number of their PDU on it, and whether they are on one of these channels.
 
     `cells`: as `report_pdus.on_the_wire` gives them. A stamp is the first bit at the sender, the last at the receiver.
-    A PDU is what lies between two last cells of one channel.
+    A PDU is what is between two last cells of one channel.
     """
     wide = pl.col("interface").replace_strict(cell_ns, return_dtype=pl.Float64) * pl.col("count")
     out = pl.col("direction") == OUTBOUND

@@ -74,7 +74,7 @@ def matched(channel: Channel, *, late: bool) -> Times | None:
 
 
 def waiting(channels: Sequence[Channel], room: int) -> Waiting | None:
-    """What the channels to one output, which has so much room, had waiting there; None where that cannot be told."""
+    """What the channels to one output, which has so much room, had waiting there; None if that is unknown."""
     bounds = []
     for late in (True, False):
         joins = [matched(channel, late=late) for channel in channels]

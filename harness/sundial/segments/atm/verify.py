@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full duplex: only what a port itself sends takes the line in front of it; and where, when and as what each frame's
-cells travel. The captures of PDUs and of cells are held against the standards, the topology and the frames."""
+cells travel. The captures of PDUs and of cells are checked against the standards, the topology and the frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sundial.segments.atm.verify_clip import check_clip
 from sundial.segments.atm.verify_fates import SERVICES, check_words
 from sundial.segments.atm.verify_frames import check_frames
 from sundial.segments.atm.verify_handed import check_behind, check_handed_in, held_back
-from sundial.segments.atm.verify_lane import check_lane, lec_ids, told_of
+from sundial.segments.atm.verify_lane import check_lane, lec_ids, problem_findings
 from sundial.segments.atm.verify_lines import NS, check_line
 from sundial.segments.atm.verify_losses import check_losses
 from sundial.segments.atm.verify_pdus import (
@@ -61,7 +61,7 @@ class _Atm(SegmentVerifier[Atm]):
             taken.append((at, at + -(-cells * cell_time // NS)))
         return contention_of(taken)
 
-    def hears_all(self, segment: Atm) -> bool:
+    def receives_all(self, segment: Atm) -> bool:
         return False
 
     def check_offered(self, segment: Atm, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
@@ -70,7 +70,7 @@ class _Atm(SegmentVerifier[Atm]):
     def check_behind(self, segment: Atm, wire: Wire, port: str, behind: Behind) -> list[pl.DataFrame]:
         resolved = segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp"
         return (
-            [told_of(pdus, [problem]) for pdus, problem in check_behind(segment, wire, port, behind)]
+            [problem_findings(pdus, [problem]) for pdus, problem in check_behind(segment, wire, port, behind)]
             if resolved
             else []
         )

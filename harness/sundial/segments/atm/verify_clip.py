@@ -43,7 +43,7 @@ def check_clip(segment: Atm, wire: Wire) -> list[pl.DataFrame]:
                 due.append((at_ns + way_ns(segment, number, owner), row, octets))
             else:
                 rows.append(
-                    _finding(port, "question of ARP", "one about a machine here", "one that nobody answers", [row])
+                    _finding(port, "question of ARP", "one about a machine here", "one without an answer", [row])
                 )
         rows += _compared(port, due, came, wire.end_ns)
     return [pl.DataFrame(rows[:MOST], schema=FINDING, orient="row"), _dropped(segment, wire)]

@@ -156,7 +156,7 @@ def _lost(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, lec_ids: Numbers |
         frames.select("time_ns", "comment", "row").with_columns(number),
         on=["time_ns", "comment", "number"], how="left", maintain_order="left",
     )  # fmt: skip
-    # A copy of the BUS that its port would not have handed on is nobody's frame.
+    # A copy of the BUS that its port would not have handed on is not a frame of any port.
     fates = walked.fates
     own = np.searchsorted(fates.record, which.place)
     port, copy = fates.port[own], fates.copy[own]

@@ -15,7 +15,7 @@ from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import DISTRIBUTE
 from sundial.segments.atm.verify_lane_calls import Channels
 from sundial.segments.atm.verify_lane_fields import Problem
-from sundial.segments.atm.verify_lane_messages import ARP, NARP, RESPONSE, Clients, Message, clients_of, messages
+from sundial.segments.atm.verify_lane_messages import ARP, NARP, RESPONSE, Clients, Message, clients_of, read_messages
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink, uplink
 from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Vccs
 from sundial.segments.atm.verify_lines import NS
@@ -50,8 +50,8 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
     seen, busy = sent.time_ns[there], line.busy_ns[first[there]]
     late = (seen > due + ROUNDING_NS) & (busy > due + ROUNDING_NS)
     if segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp":
-        _, told, vccs = _talk(segment, wire, pdus)
-        events = _events(segment, line, told, vccs)
+        _, messages, vccs = _talk(segment, wire, pdus)
+        events = _events(segment, line, messages, vccs)
         may = (sent.target[there] & GROUP_BIT) == 0
         after = events + line.latency_ns
         # The last event that may have let it go, before the line was taken for it.
@@ -110,15 +110,15 @@ def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:
 
 def _talk(segment: Atm, wire: Wire, pdus: Pdus) -> tuple[list[Uplink], list[Message], Vccs]:
     """Of all clients: their lines, what they and the services said, and their channels."""
-    lines, told = [uplink(segment, pdus, number) for number in range(len(segment.ports))], messages(pdus)
-    return lines, told, Vccs(segment, clients_of(segment, wire), pdus, lines, told)
+    lines, messages = [uplink(segment, pdus, number) for number in range(len(segment.ports))], read_messages(pdus)
+    return lines, messages, Vccs(segment, clients_of(segment, wire), pdus, lines, messages)
 
 
-def _events(segment: Atm, line: Uplink, told: Sequence[Message], vccs: Vccs) -> Numbers:
+def _events(segment: Atm, line: Uplink, messages: Sequence[Message], vccs: Vccs) -> Numbers:
     """When a client may have let frames go: answers, channels that become ready or are released, the ends of C11, C17
     and C22."""
     lane = segment.lan_emulation
-    own = [each for each in told if each.port == line.number and not each.lost]
+    own = [each for each in messages if each.port == line.number and not each.lost]
     channels = Channels(segment, line, own, vccs)
     latency_ns = segment.by_port(segment.rx_latency)[line.number]
     heard = [each.at_ns + latency_ns for each in own if not each.out]
@@ -141,7 +141,7 @@ def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
     """Frames that clients may have kept back: those that left, or were given up, when something came that lets a frame
     go; since the one before for the same station, which did not wait for it."""
     pdus = read_pdus(segment, wire)
-    lines, told, vccs = _talk(segment, wire, pdus)
+    lines, messages, vccs = _talk(segment, wire, pdus)
     parts = [pl.DataFrame(schema=HELD_BACK)]
     for line, port in zip(lines, segment.ports, strict=True):
         sent = wire.sent_at(port)
@@ -153,7 +153,7 @@ def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
         place = np.searchsorted(line.time_ns, sent.time_ns)
         known = place < len(line.time_ns)
         seen, busy = sent.time_ns[known], line.busy_ns[place[known]]
-        after = _events(segment, line, told, vccs) + line.latency_ns
+        after = _events(segment, line, messages, vccs) + line.latency_ns
         last = np.searchsorted(after, np.minimum(seen, busy + ROUNDING_NS) + ROUNDING_NS, "right") - 1
         event = after[np.maximum(last, 0)] if len(after) else seen
         goes = (last >= 0) & ((np.abs(seen - event) <= ROUNDING_NS) | (busy <= event + ROUNDING_NS))
@@ -171,10 +171,10 @@ def check_behind(segment: Atm, wire: Wire, port: str, behind: Behind) -> Iterato
     """A proxy answers for the addresses behind its device, and tells when one has come there."""
     pdus, number = read_pdus(segment, wire), segment.ports.index(port)
     line, clients = uplink(segment, pdus, number), clients_of(segment, wire)
-    told = [each for each in messages(pdus) if each.port == number and not each.lost and each.whole]
-    answered = {_key(each) for each in told if each.out and each.opcode == ARP | RESPONSE}
+    messages = [each for each in read_messages(pdus) if each.port == number and not each.lost and each.whole]
+    answered = {_key(each) for each in messages if each.out and each.opcode == ARP | RESPONSE}
     latency_ns = segment.by_port(segment.rx_latency)[number]
-    for each in told:
+    for each in messages:
         mac = each.target_mac
         if each.opcode == ARP and not each.out and each.vci == DISTRIBUTE and not _is_own(clients, number, each):
             at_ns = each.at_ns + latency_ns

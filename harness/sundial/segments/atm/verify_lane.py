@@ -18,7 +18,7 @@ from sundial.segments.atm.verify_lane_duties import check_duties
 from sundial.segments.atm.verify_lane_fields import Problem, check_fields, lec_ids_of
 from sundial.segments.atm.verify_lane_inquiries import check_inquiries
 from sundial.segments.atm.verify_lane_join import Joining
-from sundial.segments.atm.verify_lane_messages import NAMES, Message, clients_of, messages
+from sundial.segments.atm.verify_lane_messages import NAMES, Message, clients_of, read_messages
 from sundial.segments.atm.verify_lane_paths import Paths, Wrong
 from sundial.segments.atm.verify_lane_uplink import uplink
 from sundial.segments.atm.verify_lane_vccs import Vccs
@@ -40,36 +40,36 @@ def lec_ids(segment: Atm, wire: Wire, pdus: Pdus) -> Numbers:
     if segment.lan_emulation.resolution == "static":
         return np.arange(1, ports + 1)
     found = np.full(ports, -1)
-    for port, lec_id in lec_ids_of(clients_of(segment, wire), messages(pdus)).items():
+    for port, lec_id in lec_ids_of(clients_of(segment, wire), read_messages(pdus)).items():
         found[port] = lec_id
     return found
 
 
 def check_lane(segment: Atm, wire: Wire, pdus: Pdus) -> list[pl.DataFrame]:
     """Findings of one emulated LAN."""
-    clients, told = clients_of(segment, wire), messages(pdus)
+    clients, messages = clients_of(segment, wire), read_messages(pdus)
     lines = [uplink(segment, pdus, number) for number in range(len(segment.ports))]
     if segment.lan_emulation.resolution == "static":
-        found = [told_of(pdus, (_none(each) for each in told))]
+        found = [problem_findings(pdus, (_none(each) for each in messages))]
     else:
         found = [
-            told_of(pdus, check_fields(clients, told)),
-            told_of(pdus, check_answers(segment, clients, told, lines, wire.end_ns)),
-            told_of(pdus, check_duties(segment, clients, told, lines, wire.end_ns)),
+            problem_findings(pdus, check_fields(clients, messages)),
+            problem_findings(pdus, check_answers(segment, clients, messages, lines, wire.end_ns)),
+            problem_findings(pdus, check_duties(segment, clients, messages, lines, wire.end_ns)),
         ]
-    vccs = Vccs(segment, clients, pdus, lines, told)
+    vccs = Vccs(segment, clients, pdus, lines, messages)
     for number, line in enumerate(lines):
-        own = [each for each in told if each.port == number and not each.lost]
+        own = [each for each in messages if each.port == number and not each.lost]
         joining = Joining(segment, line, own, wire.end_ns)
         channels = Channels(segment, line, own, vccs)
         paths = Paths.of(segment, clients, pdus, line, own, channels)
         if segment.lan_emulation.resolution != "static":
             sent = paths.sent()
             found += [
-                told_of(pdus, joining.check()),
-                told_of(pdus, channels.check(clients, wire.end_ns)),
+                problem_findings(pdus, joining.check()),
+                problem_findings(pdus, channels.check(clients, wire.end_ns)),
                 _rows(pdus, channels.check_data()),
-                told_of(pdus, check_inquiries(segment, line, own, wanted(wire, line, sent), wire.end_ns)),
+                problem_findings(pdus, check_inquiries(segment, line, own, wanted(wire, line, sent), wire.end_ns)),
                 check_drops(segment, wire, line, own, sent, joining.member_ns),
             ]
         found.append(_rows(pdus, paths.check(joining.member_ns)))
@@ -80,7 +80,7 @@ def _none(message: Message) -> Problem:
     return message, "control frame", "none, since all channels are there", NAMES.get(message.opcode, "one")
 
 
-def told_of(pdus: Pdus, problems: Iterable[Problem]) -> pl.DataFrame:
+def problem_findings(pdus: Pdus, problems: Iterable[Problem]) -> pl.DataFrame:
     """Problems of control frames as findings."""
     return _rows(
         pdus,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who must answer to a control frame of LAN emulation: once, and a client at once (af-lane-0021, clauses 5, 7 and 9).
 
-The LECS and the LES answer themselves, about members and the BUS; for an address that nobody has registered the LES
+The LECS and the LES answer themselves, about members and the BUS; for an address that is not registered the LES
 asks all clients, of which those that are proxies may answer. A flush is answered by the client that it names.
 """
 
@@ -43,46 +43,46 @@ def key_of(message: Message) -> Key | None:
 
 
 def check_answers(
-    segment: Atm, clients: Clients, told: Sequence[Message], lines: Sequence[Uplink], end_ns: int | None
+    segment: Atm, clients: Clients, messages: Sequence[Message], lines: Sequence[Uplink], end_ns: int | None
 ) -> Iterator[Problem]:
     """Problems of all that ask for an answer, and of all answers."""
-    yield from _Answers(segment, clients, told, lines, end_ns).check()
+    yield from _Answers(segment, clients, messages, lines, end_ns).check()
 
 
 def unanswerable(
-    segment: Atm, clients: Clients, told: Sequence[Message], lines: Sequence[Uplink], end_ns: int | None
+    segment: Atm, clients: Clients, messages: Sequence[Message], lines: Sequence[Uplink], end_ns: int | None
 ) -> list[tuple[int, int]]:
     """By port, how many LE_ARP requests came to the LES for which it knows neither an answer nor a proxy to ask:
     surely, and perhaps."""
-    return _Answers(segment, clients, told, lines, end_ns).unanswerable()
+    return _Answers(segment, clients, messages, lines, end_ns).unanswerable()
 
 
 @dataclass
 class _Answers:
     segment: Atm
     clients: Clients
-    told: Sequence[Message]
+    messages: Sequence[Message]
     lines: Sequence[Uplink]
     end_ns: int | None
 
     def __post_init__(self) -> None:
         # When each client surely was no member for the LES yet, and when it surely was one.
         self.not_yet, self.surely = ([NEVER_NS] * len(self.lines) for _ in range(2))
-        for each in reversed(self.told):
+        for each in reversed(self.messages):
             if each.opcode == JOIN and each.out:
                 self.not_yet[each.port] = each.at_ns
             if each.opcode == JOIN | RESPONSE and not each.out and not each.lost:
                 self.surely[each.port] = each.at_ns
 
     def check(self) -> Iterator[Problem]:
-        lost = {key_of(each) for each in self.told if each.lost}
-        unclear = [each.at_ns for each in self.told if each.lost and not each.whole]
+        lost = {key_of(each) for each in self.messages if each.lost}
+        unclear = [each.at_ns for each in self.messages if each.lost and not each.whole]
         heard: defaultdict[tuple[Key | None, int], list[Message]] = defaultdict(list)
         given: defaultdict[tuple[Key | None, int], list[Message]] = defaultdict(list)
-        for each in self.told:
+        for each in self.messages:
             if not each.lost and each.whole and each.opcode not in READY and each.opcode >= RESPONSE:
                 (given if each.out else heard)[key_of(each), each.port].append(each)
-        for request in self.told:
+        for request in self.messages:
             if request.lost or not request.whole or request.opcode >= RESPONSE or request.opcode in READY:
                 continue
             key = key_of(request)
@@ -148,10 +148,10 @@ class _Answers:
         """The LES asks all clients for what no client has registered, once, if there is a proxy beside who asks."""
         copies = Counter(
             (key_of(each), each.port)
-            for each in self.told
+            for each in self.messages
             if each.vci == DISTRIBUTE and not each.out and not each.lost and each.opcode == ARP
         )
-        for request in self.told:
+        for request in self.messages:
             if not request.out or request.lost or request.opcode != ARP or request.target_mac == BROADCAST:
                 continue
             key, whom = key_of(request), self._whom(request)
@@ -165,9 +165,9 @@ class _Answers:
 
     def unanswerable(self) -> list[tuple[int, int]]:
         """See above."""
-        lost = {key_of(each) for each in self.told if each.lost}
+        lost = {key_of(each) for each in self.messages if each.lost}
         found = [(0, 0) for _ in self.lines]
-        for request in self.told:
+        for request in self.messages:
             asks = request.out and not request.lost and request.opcode == ARP and request.target_mac != BROADCAST
             if asks and key_of(request) not in lost and self._whom(request) in (_NOBODY, _UNCLEAR):
                 least, most = found[request.port]

@@ -35,10 +35,10 @@ from sundial.segments.atm.verify_lane_vccs import C28_NS, NEVER, NEVER_NS, Span,
 class Channels:
     """Those of one client."""
 
-    def __init__(self, segment: Atm, line: Uplink, told: Sequence[Message], vccs: Vccs) -> None:
+    def __init__(self, segment: Atm, line: Uplink, messages: Sequence[Message], vccs: Vccs) -> None:
         self.segment, self.lane, self.line, self.vccs = segment, segment.lan_emulation, line, vccs
         self.number = line.number
-        self.told = [each for each in told if each.port == self.number and not each.lost]
+        self.messages = [each for each in messages if each.port == self.number and not each.lost]
         self.latency_ns = segment.by_port(segment.rx_latency)[self.number]
 
     def ready(self, peer: int) -> list[Span]:
@@ -56,12 +56,12 @@ class Channels:
         """Each request of this client, and when it had the answer; NEVER_NS: it never had."""
         answers = {
             each.fields.transaction: each.at_ns + self.latency_ns
-            for each in reversed(self.told)
+            for each in reversed(self.messages)
             if each.opcode == FLUSH + RESPONSE and not each.out and each.fields is not None
         }
         return [
             (each, answers.get(each.fields.transaction, NEVER_NS))
-            for each in self.told
+            for each in self.messages
             if each.opcode == FLUSH and each.out and each.fields is not None
         ]
 
@@ -74,7 +74,7 @@ class Channels:
 
     def check(self, clients: Clients, end_ns: int | None) -> Iterator[Problem]:
         """Control frames on these channels, and what must be there after a call."""
-        for each in self.told:
+        for each in self.messages:
             peer = each.vci - DATA_DIRECT
             here = 0 <= peer < len(self.segment.ports) and peer != self.number
             if each.out and each.opcode in (READY_IND, READY_QUERY) and not here:
@@ -125,13 +125,13 @@ class Channels:
         for at_ns in self.vccs.unanswered.get((self.number, peer), []):
             if end_ns is not None and at_ns + self.line.latency_ns >= end_ns:
                 continue
-            asked = next(each for each in self.told if not each.out and each.opcode == READY_QUERY
+            asked = next(each for each in self.messages if not each.out and each.opcode == READY_QUERY
                          and each.vci == DATA_DIRECT + peer and each.at_ns + self.latency_ns == at_ns)  # fmt: skip
             yield asked, "answer", f"{NAMES[READY_IND]} at {at_ns} ns", "none"
 
     def _ready_queries(self, peer: int, end_ns: int | None) -> Iterator[Problem]:
         """C28 after a call of the other end was complete, and again, where nothing shows that this is ready."""
-        asked = [each for each in self.told
+        asked = [each for each in self.messages
                  if each.out and each.opcode == READY_QUERY and each.vci == DATA_DIRECT + peer]  # fmt: skip
         for vcc in self.vccs.between(self.number, peer):
             if not vcc.called(self.number):
@@ -176,7 +176,7 @@ class Channels:
         while that is."""
         moved = [
             (self.line.asked_between(each.record) if each.out else (each.at_ns + self.latency_ns,) * 2)
-            for each in self.told
+            for each in self.messages
             if each.opcode == NARP
         ]
         return [
@@ -186,7 +186,7 @@ class Channels:
         ]
 
     def _called(self, peer: int, end_ns: int | None) -> Iterator[Problem]:
-        """Whoever is named has a channel `vc_setup` later."""
+        """A client that is named has a channel `vc_setup` later."""
         known = self.vccs.between(self.number, peer)
         for named_ns in self.vccs.named.get((self.number, peer), []):
             due_ns = named_ns + self.lane.vc_setup
@@ -196,5 +196,5 @@ class Channels:
                 each.complete[0] <= due_ns + ROUNDING_NS and named_ns <= each.released[1] + ROUNDING_NS
                 for each in known
             ):
-                answer = next(each for each in self.told if each.at_ns + self.latency_ns == named_ns)
+                answer = next(each for each in self.messages if each.at_ns + self.latency_ns == named_ns)
                 yield answer, "call", f"{NAMES[READY_IND]} on {DATA_DIRECT + peer} at {due_ns} ns", "none"

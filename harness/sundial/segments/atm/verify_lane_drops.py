@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames that a LAN emulation client drops, and why: it is not a member yet, eight already wait for the same station,
-or nobody has answered for that. The capture of frames has them as fates."""
+or that station was not resolved in time. The capture of frames has them as fates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_lane_messages import ARP, RESPONSE, Message
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink
 from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Span
-from sundial.verify.law import merged, told
+from sundial.verify.law import fates_matching, merged
 from sundial.verify.wire import Numbers, Wire, problem
 
 NOT_JOINED = r"^dropped: not joined \((\S+)\)$"
@@ -29,9 +29,9 @@ def check_drops(
 ) -> pl.DataFrame:
     """Of one client; `sent`: by address, when data frames for it left."""
     port = segment.ports[line.number]
-    early = told(wire, NOT_JOINED, "port").filter(pl.col("port") == port)
-    many = told(wire, TOO_MANY, "mac", "port").filter(pl.col("port") == port)
-    silent = told(wire, NO_ANSWER, "mac", "port").filter(pl.col("port") == port)
+    early = fates_matching(wire, NOT_JOINED, "port").filter(pl.col("port") == port)
+    many = fates_matching(wire, TOO_MANY, "mac", "port").filter(pl.col("port") == port)
+    silent = fates_matching(wire, NO_ANSWER, "mac", "port").filter(pl.col("port") == port)
     return merged(
         [
             _not_joined(port, early, member_ns),
@@ -84,7 +84,7 @@ def _too_many(
 
 
 def _no_answer(segment: Atm, port: str, line: Uplink, messages: Sequence[Message], fates: pl.DataFrame) -> pl.DataFrame:
-    """C20 after the last request, which nobody answered."""
+    """C20 after the last request, which remained unanswered."""
     lane = segment.lan_emulation
     latency_ns = segment.by_port(segment.rx_latency)[line.number]
     answered = {
@@ -112,7 +112,7 @@ def _no_answer(segment: Atm, port: str, line: Uplink, messages: Sequence[Message
     )
     return problem(
         f"frames of {port}", wrong, [_rows(fates)],
-        (f"{lane.le_arp_response_time} ns after a request that nobody answered" for _ in at[wrong]),
+        (f"{lane.le_arp_response_time} ns after an unanswered request" for _ in at[wrong]),
         (f"no answer, at {each} ns" for each in at[wrong]),
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What LAN emulation clients and the LES must do, though nothing follows from it: give LEC IDs in turn, say READY_IND
-after a call of one's own, and flush a data direct channel only when it is left (af-lane-0021, clauses 5, 8 and 9)."""
+"""What LAN emulation clients and the LES must do, though nothing follows from it: give LEC IDs in turn, send READY_IND
+after each of their calls, and flush a data direct channel only when they leave it (af-lane-0021, clauses 5, 8, 9)."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ came too late to be believed."""
 
 
 def check_duties(
-    segment: Atm, clients: Clients, told: Sequence[Message], lines: Sequence[Uplink], end_ns: int | None
+    segment: Atm, clients: Clients, messages: Sequence[Message], lines: Sequence[Uplink], end_ns: int | None
 ) -> Iterator[Problem]:
     """Of all clients of an emulated LAN with LE_ARP."""
-    yield from _turns(segment, told)
-    at_ports = [[each for each in told if each.port == line.number and not each.lost] for line in lines]
+    yield from _turns(segment, messages)
+    at_ports = [[each for each in messages if each.port == line.number and not each.lost] for line in lines]
     answers = [_answers(segment, clients, own, line.number) for own, line in zip(at_ports, lines, strict=True)]
     for line, own, heard in zip(lines, at_ports, answers, strict=True):
         for peer in range(len(lines)):
@@ -51,14 +51,14 @@ def check_duties(
         yield from _needless(segment, line, own, heard)
 
 
-def _turns(segment: Atm, told: Sequence[Message]) -> Iterator[Problem]:
+def _turns(segment: Atm, messages: Sequence[Message]) -> Iterator[Problem]:
     """The LES gives LEC IDs from 1 on, as requests to join reach it: in the order in which their last cells join the
     queue in front of it. Where some were lost, or delays vary, that is not known."""
-    if segment.cdv or any(each.lost and (each.opcode == JOIN or not each.whole) for each in told):
+    if segment.cdv or any(each.lost and (each.opcode == JOIN or not each.whole) for each in messages):
         return
     reached: dict[int, int] = {}
     given: dict[int, Message] = {}
-    for each in told:
+    for each in messages:
         if each.opcode == JOIN and each.out:
             reached.setdefault(each.port, each.at_ns + _way_ns(segment, each.port))
         elif each.opcode == JOIN + RESPONSE and not each.out:
@@ -82,7 +82,7 @@ def _way_ns(segment: Atm, port: int) -> int:
 
 
 def _answers(segment: Atm, clients: Clients, own: Sequence[Message], number: int) -> Answers:
-    """What LE_ARP has told one client. It believes who answers its last question, within C20."""
+    """The LE_ARP answers to one client. It believes an answer to its last question within C20."""
     found: Answers = defaultdict(list)
     asked: dict[int, Message] = {}
     latency_ns = segment.by_port(segment.rx_latency)[number]
@@ -101,9 +101,9 @@ def _answers(segment: Atm, clients: Clients, own: Sequence[Message], number: int
 
 
 def _first(answers: Answers, peer: int) -> int | None:
-    """When a client was first told of another; NEVER_NS: it was not. None: something before was not believed."""
-    told = sorted((at_ns, -1 if where is None else where) for each in answers.values() for at_ns, where in each)
-    first = next(((at_ns, where) for at_ns, where in told if where in (-1, peer)), (NEVER_NS, peer))
+    """When a client first learnt of another; NEVER_NS: it did not. None: something before was not believed."""
+    named = sorted((at_ns, -1 if where is None else where) for each in answers.values() for at_ns, where in each)
+    first = next(((at_ns, where) for at_ns, where in named if where in (-1, peer)), (NEVER_NS, peer))
     return first[0] if first[1] == peer else None
 
 
@@ -116,7 +116,7 @@ def _called(
     other_ns: int | None,
     end_ns: int | None,
 ) -> Iterator[Problem]:
-    """Who is told of another client, and has not been called by it before, calls it, and says when that is complete."""
+    """A client that learns of another, and was not called by it before, calls it, and reports when that is complete."""
     if named_ns is None or other_ns is None or named_ns == NEVER_NS:
         return
     due_ns = named_ns + segment.lan_emulation.vc_setup
@@ -139,7 +139,7 @@ def _needless(segment: Atm, line: Uplink, own: Sequence[Message], answers: Answe
         at_ns = line.asked_ns(line.at(each.record)) + ROUNDING_NS
         moved = any(other.opcode == NARP and other.at_ns <= at_ns for other in own)
         peer, ageing_ns = each.vci - DATA_DIRECT, segment.lan_emulation.ageing
-        if not moved and not any(_left(told, peer, at_ns, ageing_ns) for told in answers.values()):
+        if not moved and not any(_left(each, peer, at_ns, ageing_ns) for each in answers.values()):
             expected = f"none while its stations are behind {each.vci}"
             yield each, "time", expected, f"{NAMES[FLUSH]} on {each.vci} at {at_ns - ROUNDING_NS} ns"
 

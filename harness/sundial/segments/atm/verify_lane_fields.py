@@ -56,10 +56,10 @@ class Book:
     """By port: the transaction of its last request."""
 
 
-def check_fields(clients: Clients, told: list[Message]) -> Iterator[Problem]:
+def check_fields(clients: Clients, messages: list[Message]) -> Iterator[Problem]:
     """Problems of all frames that were not lost; those that were are the ones that were sent (`verify_frames`)."""
     book = Book(clients)
-    for message in told:
+    for message in messages:
         if message.lost:
             continue
         if not message.whole:
@@ -191,10 +191,10 @@ def _text(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def lec_ids_of(clients: Clients, told: list[Message]) -> Mapping[int, int]:
+def lec_ids_of(clients: Clients, messages: list[Message]) -> Mapping[int, int]:
     """LEC IDs by port, as the first response to each client's JOIN gives them."""
     found: dict[int, int] = {}
-    for message in told:
+    for message in messages:
         fields = message.fields
         if message.opcode == JOIN + RESPONSE and not message.out and not message.lost and fields is not None:
             found.setdefault(message.port, fields.requester)

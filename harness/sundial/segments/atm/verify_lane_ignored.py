@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control frames of LAN emulation that nobody waits for any more, which are counted where they end: answers that come
-after their time, or when what they were for is over, and questions that nobody can answer."""
+"""Control frames of LAN emulation that no client waits for any more, which are counted where they end: answers that
+come too late, or after their purpose is over, and questions that cannot be answered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sundial.segments.atm.verify_lane_messages import (
     RESPONSE,
     Message,
     clients_of,
-    messages,
+    read_messages,
 )
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink, uplink
 from sundial.segments.atm.verify_pdus import Pdus
@@ -31,14 +31,14 @@ from sundial.verify.wire import Wire
 
 def ignored(segment: Atm, wire: Wire, pdus: Pdus) -> list[Bounds]:
     """By port, as many as were surely and as many as may have been."""
-    told, clients = messages(pdus), clients_of(segment, wire)
+    control, clients = read_messages(pdus), clients_of(segment, wire)
     lines = [uplink(segment, pdus, number) for number in range(len(segment.ports))]
     if segment.lan_emulation.resolution == "static":
         return [(0, 0) for _ in lines]
-    at_services = unanswerable(segment, clients, told, lines, wire.end_ns)
+    at_services = unanswerable(segment, clients, control, lines, wire.end_ns)
     found = []
     for line, (least, most) in zip(lines, at_services, strict=True):
-        own = [each for each in told if each.port == line.number and not each.lost]
+        own = [each for each in control if each.port == line.number and not each.lost]
         joining = Joining(segment, line, own, wire.end_ns)
         list(joining.check())
         waits = [_waits(segment, line, pdus, own, joining, each) for each in own if not each.out]

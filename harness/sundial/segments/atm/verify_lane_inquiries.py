@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a client asks where a station is (af-lane-0021, clause 7): for a frame to an address of which nothing is known,
-or what is known grows old; C20 later again, C13 times, if nobody answers."""
+or what is known grows old; C20 later again, C13 times, if no answer comes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Span
 
 
 def check_inquiries(
-    segment: Atm, line: Uplink, told: Sequence[Message], wanted: frozenset[int], end_ns: int | None
+    segment: Atm, line: Uplink, messages: Sequence[Message], wanted: frozenset[int], end_ns: int | None
 ) -> Iterator[Problem]:
-    """`told` at one client; `wanted`: the addresses that it has sent or dropped frames to."""
+    """Of `messages` at one client; `wanted`: the addresses that it has sent or dropped frames to."""
     latency_ns = segment.by_port(segment.rx_latency)[line.number]
     asked: dict[int, list[Message]] = {}
     answered: dict[int, int] = {}
     moved: dict[int, list[int]] = {}
-    for each in told:
+    for each in messages:
         fields = each.fields
         if fields is None or each.target_mac == BROADCAST:
             continue
@@ -93,4 +93,4 @@ class _Inquiries:
             if not again:
                 yield following, "time", f"again at {due[1]} ns", f"at {following.at_ns - self.line.latency_ns} ns"
         elif self.end_ns is not None and due[1] + self.line.latency_ns + self.lane.le_arp_response_time < self.end_ns:
-            yield request, "repetition", f"again at {due[1]} ns, since nobody answers", "none"
+            yield request, "repetition", f"again at {due[1]} ns, because no answer came", "none"

@@ -3,7 +3,7 @@
 asks the LECS for its configuration, joins at the LES, and asks that for the address of the BUS.
 
 Client k begins k microseconds after the first. Each request follows the answer to the one before at once; without an
-answer it is repeated C13 times, and then all begins anew.
+answer it is repeated C13 times, and then all starts again.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def is_joining(message: Message) -> bool:
 class Joining:
     """One client. `member_ns`: when it knew the BUS; NEVER_NS: it never did."""
 
-    def __init__(self, segment: Atm, line: Uplink, told: Sequence[Message], end_ns: int | None) -> None:
+    def __init__(self, segment: Atm, line: Uplink, messages: Sequence[Message], end_ns: int | None) -> None:
         self.lane, self.line, self.end_ns = segment.lan_emulation, line, end_ns
-        self.asked = [each for each in told if each.out and is_joining(each)]
+        self.asked = [each for each in messages if each.out and is_joining(each)]
         latency_ns = segment.by_port(segment.rx_latency)[line.number]
         self.answers = {
             (each.opcode - RESPONSE, each.fields.transaction): each.at_ns + latency_ns
-            for each in reversed([one for one in told if not one.out and one.opcode >= RESPONSE])
+            for each in reversed([one for one in messages if not one.out and one.opcode >= RESPONSE])
             if each.fields is not None
         }
         self.member_ns = NEVER_NS

@@ -136,7 +136,7 @@ class Message:
         return int.from_bytes(fields.target[2:]) if fields is not None and fields.target[:2] == b"\0\1" else -1
 
 
-def messages(pdus: Pdus) -> list[Message]:
+def read_messages(pdus: Pdus) -> list[Message]:
     """All control frames, in the order of the capture."""
     places = np.flatnonzero(pdus.control)
     octets, sizes = pdus.sent.take(places), pdus.sdu[places]

@@ -2,7 +2,7 @@
 """Which channel a client's frames to one address take, and when they may change to another (af-lane-0021, clauses 7
 to 9).
 
-Frames for a group go by the BUS. So do at most C10 frames within C11 to a station that no LE_ARP response has told of;
+Frames for a group go by the BUS. So do at most C10 frames within C11 to a station that no LE_ARP response has named;
 once one has and the data direct channel is ready, they take that, but not before a flush has come back the way of the
 frames before, or C22 after the last of those.
 """
@@ -52,10 +52,10 @@ class Known:
         return self.peer[place]
 
 
-def known_of(clients: Clients, told: Sequence[Message], number: int, rx_latency_ns: int) -> dict[int, Known]:
-    """By MAC address, what a client has been told of: by answers to its own questions, and by NARP."""
+def known_of(clients: Clients, messages: Sequence[Message], number: int, rx_latency_ns: int) -> dict[int, Known]:
+    """By MAC address, what a client has learnt: from answers to its own questions, and from NARP."""
     found: dict[int, Known] = {}
-    for each in told:
+    for each in messages:
         fields = each.fields
         if each.port != number or each.out or each.lost or fields is None:
             continue
@@ -81,16 +81,16 @@ class Paths:
     vci: Numbers
     target: Numbers
     control: Mask
-    told: Sequence[Message]
+    messages: Sequence[Message]
     channels: Channels
 
     @classmethod
     def of(
-        cls, segment: Atm, clients: Clients, pdus: Pdus, line: Uplink, told: Sequence[Message], channels: Channels
+        cls, segment: Atm, clients: Clients, pdus: Pdus, line: Uplink, messages: Sequence[Message], channels: Channels
     ) -> Paths:
-        """From the capture; `told` at that client."""
+        """From the capture; `messages` at that client."""
         target = pdus.octets.take(line.place).number(2, 6)
-        return cls(segment, clients, line, pdus.vci[line.place], target, pdus.control[line.place], told, channels)
+        return cls(segment, clients, line, pdus.vci[line.place], target, pdus.control[line.place], messages, channels)
 
     def sent(self) -> dict[int, Numbers]:
         """By address, when data frames for it left."""
@@ -110,7 +110,7 @@ class Paths:
         early = data & (self.line.time_ns - self.line.latency_ns < member_ns)
         yield from self._wrong(early, "data frame", f"none before {member_ns} ns, when its client is a member")
         rx_latency_ns = self.segment.by_port(self.segment.rx_latency)[self.line.number]
-        known = known_of(self.clients, self.told, self.line.number, rx_latency_ns)
+        known = known_of(self.clients, self.messages, self.line.number, rx_latency_ns)
         single = np.flatnonzero(data & ~group)
         order = single[np.argsort(self.target[single], kind="stable")]
         for part in np.split(order, np.flatnonzero(np.diff(self.target[order])) + 1):
@@ -154,7 +154,7 @@ class Paths:
         if not len(places):
             return
         mac = int(self.target[places[0]])
-        asked = [line.asked_between(each.record)[0] for each in self.told
+        asked = [line.asked_between(each.record)[0] for each in self.messages
                  if each.out and each.opcode == ARP and each.target_mac == mac]  # fmt: skip
         for place, low, high in zip(places.tolist(), earliest.tolist(), latest.tolist(), strict=True):
             if not asked or asked[0] > high:
@@ -166,7 +166,7 @@ class Paths:
         """A frame for which the client begins to ask goes by the BUS behind its question."""
         line = self.line
         mac = int(self.target[places[0]])
-        asked = [line.asked_between(each.record) for each in self.told
+        asked = [line.asked_between(each.record) for each in self.messages
                  if each.out and each.opcode == ARP and each.target_mac == mac]  # fmt: skip
         quiet = self.segment.lan_emulation.path_switching_delay + self.segment.lan_emulation.unknown_frame_time
         begins = np.append(True, np.diff(line.time_ns[places]) > quiet)

@@ -2,7 +2,7 @@
 """Data direct VCCs of two clients, from what both ends sent and received: since when each end may send on one, and when
 it was released (af-lane-0021, clauses 8 and 9).
 
-Whoever calls says READY_IND as soon as the call is complete, also where that is lost on its way. The other end has the
+The caller sends READY_IND as soon as the call is complete, also where that is lost on its way. The other end has the
 VCC from then on, and may send once it has heard READY_IND or data. Either end releases it C12 after the last frame that
 it sent or received there, so one that hears nothing does, however much the other sends; and who was called, when it has
 asked in vain for READY_IND.
@@ -67,7 +67,7 @@ class Vccs:
     """Those of all clients."""
 
     def __init__(
-        self, segment: Atm, clients: Clients, pdus: Pdus, lines: Sequence[Uplink], told: Sequence[Message]
+        self, segment: Atm, clients: Clients, pdus: Pdus, lines: Sequence[Uplink], messages: Sequence[Message]
     ) -> None:
         self.segment, self.lane, self.lines = segment, segment.lan_emulation, lines
         self._latency_ns = segment.by_port(segment.rx_latency)
@@ -79,7 +79,7 @@ class Vccs:
         """Those of them that no READY_IND followed."""
         self._said: dict[tuple[int, int], list[Message]] = {}
         self._heard: dict[tuple[int, int], list[int]] = {}
-        for each in told:
+        for each in messages:
             if not each.lost:
                 self._note(each, clients)
         data = ~pdus.fate & ~pdus.control & (pdus.vci >= DATA_DIRECT)
@@ -147,7 +147,7 @@ class Vccs:
         return found
 
     def _calls(self, one: int, two: int) -> Iterator[Call]:
-        """From READY_IND that nobody asked for."""
+        """From READY_IND that answers no question."""
         for port, peer in ((one, two), (two, one)):
             line, asked = self.lines[port], list(self.queries.get((port, peer), []))
             named = sorted(at + self.lane.vc_setup for at in self.named.get((port, peer), []))

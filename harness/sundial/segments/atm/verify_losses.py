@@ -168,9 +168,9 @@ def _shares(segment: Atm, walked: Walk) -> Iterator[pl.DataFrame]:
     """As many PDUs with a fate by each fault of each line as are likely."""
     copies, fates = walked.copies, walked.fates
     rows: list[tuple[None, str, str, str, list[int]]] = []
-    told = walked.fate != NO_COPY
-    reason = np.where(told, at_fates(fates.reason, walked.fate), "")
-    damaged = told & (at_fates(fates.kind, walked.fate) == CRC)
+    has_fate = walked.fate != NO_COPY
+    reason = np.where(has_fate, at_fates(fates.reason, walked.fate), "")
+    damaged = has_fate & (at_fates(fates.kind, walked.fate) == CRC)
     behind = at_fates(fates.towards, walked.fate).astype(np.bool_)
     by_sender = np.array([_share(_faults(segment, each).payload_bit) for each in range(len(segment.ports) + 1)])
     for number, port in enumerate(segment.ports):
@@ -184,7 +184,7 @@ def _shares(segment: Atm, walked: Walk) -> Iterator[pl.DataFrame]:
                 cases.append((f"{words} {way} {port}", np.full(len(copies), share), mine, hit))
         for words, shares, mine, hit in cases:
             # Where another fault came first, it has that fate; and that is likelier the longer a PDU is.
-            seen, alone = int((mine & hit).sum()), mine & (~told | hit)
+            seen, alone = int((mine & hit).sum()), mine & (~has_fate | hit)
             for which, fewer in ((mine, False), (alone, True)):
                 likely = float((1 - (1 - shares[which]) ** copies.cells[which]).mean()) if which.any() else 0.0
                 if likely and hardly(seen, int(which.sum()), likely, fewer=fewer):

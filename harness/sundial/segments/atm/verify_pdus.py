@@ -168,10 +168,10 @@ def check_form(pdus: Pdus) -> list[pl.DataFrame]:
     same("CLP", pdus.numbers("clp"), np.zeros_like(length), pdus.direction != INBOUND)
     flags = np.select([pdus.fate, pdus.direction == INBOUND], [_ERROR, TO_ADAPTER], FROM_ADAPTER)
     same("ERF flags", pdus.numbers("erf_flags"), flags)
-    told = ~pdus.fate & pdus.table["comment"].is_not_null().to_numpy()
-    found.append(at_records(pdus.name, "comment", told, records, of(told, "none at a port"),
-                            of(told, "{}", pdus.table["comment"].to_numpy())))  # fmt: skip
-    # A PDU that did not get through may hold whatever came of it; it is held against what was sent.
+    remarks = ~pdus.fate & pdus.table["comment"].is_not_null().to_numpy()
+    found.append(at_records(pdus.name, "comment", remarks, records, of(remarks, "none at a port"),
+                            of(remarks, "{}", pdus.table["comment"].to_numpy())))  # fmt: skip
+    # A PDU that did not get through may hold whatever came of it; it is checked against what was sent.
     good = ~pdus.fate
     same("loss counter", pdus.numbers("lctr"), np.zeros_like(length), good)
     same("cells for its length", pdus.cells, -(-(pdus.sdu + TRAILER) // CELL_PAYLOAD), good)
@@ -231,7 +231,7 @@ def crc_32(octets: Octets) -> Numbers:
             own = zip(octets.begin[some].tolist(), end[some].tolist(), strict=True)
             found[some] = [zlib.crc32(bytes(octets.data[a:b]).translate(_REVERSED_TABLE)) for a, b in own]
             continue
-        # They lie behind one another in the file.
+        # They follow each other in the file.
         data = memoryview(bytes(octets.data[low:high]).translate(_REVERSED_TABLE))
         places = zip((octets.begin[some] - low).tolist(), (end[some] - low).tolist(), strict=True)
         found[some] = [zlib.crc32(data[a:b]) for a, b in places]

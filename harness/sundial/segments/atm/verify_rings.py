@@ -16,7 +16,7 @@ from sundial.segments.atm.verify_frames import OF_PDUS
 from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus
 from sundial.segments.atm.verify_times import Walk
-from sundial.verify.law import Bounds, offered, ring_drops, ring_of, told
+from sundial.verify.law import Bounds, fates_matching, offered, ring_drops, ring_of
 from sundial.verify.wire import Numbers, Wire, problem
 
 NOT_JOINED = r"^dropped: not joined \((\S+)\)$"
@@ -51,7 +51,7 @@ def ring_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, late: Number
         found.append(refused)
         drops = len(ring_drops(wire, port))
         dropped = {
-            words: told(wire, form, *parts).filter(pl.col("port") == port).height
+            words: fates_matching(wire, form, *parts).filter(pl.col("port") == port).height
             for words, (form, *parts) in BY_ADAPTER.items()
         }
         counted |= {(port, f"dropped {words}"): (count, count) for words, count in dropped.items()}

@@ -30,9 +30,9 @@ class Hub(SegmentBase):
     rate: Annotated[int, In(RATE.between("10 Mbit/s", "100 Mbit/s"))]
     """10 Mbit/s (10Base-T) or 100 Mbit/s (100Base-TX)."""
     cable_delay: Annotated[int | dict[str, int], OneOrByPort(CABLE)] = written("25 ns")
-    """Propagation from a station to the hub: one for all, or by port (5 ns a metre)."""
+    """Propagation delay from a machine to the hub: one for all, or by port (5 ns a metre)."""
     repeater_delay: CableTime | None = None
-    """Time through the repeater; left out: 8 bit times at 10 Mbit/s, 46 (class II) at 100 Mbit/s."""
+    """Delay of the repeater. Default: 8 bit times at 10 Mbit/s, 46 (class II) at 100 Mbit/s."""
 
     @property
     def through(self) -> int:
@@ -44,7 +44,7 @@ class Hub(SegmentBase):
 
     def check(self, path: Path) -> Iterator[Finding]:
         if self.rate not in RATES:
-            yield Finding((*path, "rate"), "a hub has one of two rates", "10 Mbit/s, 100 Mbit/s")
+            yield Finding((*path, "rate"), "is not a rate of a hub", "10 Mbit/s, 100 Mbit/s")
         wrong = []
         if isinstance(self.cable_delay, dict):
             wrong = list(self.check_ports((*path, "cable_delay"), self.cable_delay, every=True))
@@ -58,9 +58,9 @@ class Hub(SegmentBase):
         if 2 * (sum(longest) + self.through) > most:
             yield Finding(
                 (*path, "cable_delay"),
-                "a round trip over the two longest cables, carrier sense at both ends and the jam do not fit into the "
-                "slot time: late collisions",
-                f"a round trip of at most {TIME.show(most)}, the repeater included",
+                "a round trip over the two longest cables, carrier sense at both ends and the jam exceed the slot "
+                "time, so collisions would be late",
+                f"a round trip of at most {TIME.show(most)}, including the repeater",
             )
 
 

@@ -14,7 +14,18 @@ from sundial.segments.hub.verify_law import check_medium
 from sundial.segments.hub.verify_offered import check_handed_in
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
-from sundial.verify.law import Bounds, Law, check_fates, check_room, cut_off, merged, offered, ring_drops, ring_of, told
+from sundial.verify.law import (
+    Bounds,
+    Law,
+    check_fates,
+    check_room,
+    cut_off,
+    fates_matching,
+    merged,
+    offered,
+    ring_drops,
+    ring_of,
+)
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Passages, Wire, bits_of, check_arrivals, problem, together
 
@@ -69,7 +80,7 @@ def _collisions(wire: Wire) -> pl.DataFrame:
     """Row, station, time, bits, content and attempt of each collision."""
     places = {name: place for place, name in enumerate(wire.ports)}
     return (
-        told(wire, _COLLIDED, "name", "attempt", "bits")
+        fates_matching(wire, _COLLIDED, "name", "attempt", "bits")
         .select(
             "row",
             "time_ns",
@@ -107,7 +118,7 @@ def _given_up(wire: Wire, everything: Transmissions) -> pl.DataFrame:
     if wire.end_ns is not None:
         due = due.filter(pl.col("high") <= wire.end_ns)
     places = {name: place for place, name in enumerate(wire.ports)}
-    came = told(wire, _EXCESSIVE, "attempts", "name").select(
+    came = fates_matching(wire, _EXCESSIVE, "attempts", "name").select(
         at="time_ns",
         content=pl.col("octets_hash").cast(pl.Int64),
         row=pl.col("row").cast(pl.Int64),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was on a half-duplex Ethernet (IEEE 802.3, clause 4): transmissions, whole and broken off, and how each station
-heard them. `verify_law.py` holds them against the standard.
+heard them. `verify_law.py` checks them against the standard.
 
 A station knows of a carrier `Medium.sense_ns` after its first bit has come in, and of its end at once. A collision is
-recorded when its station knows of it. When that transmission began follows from the others' records: whoever began
-first is what all others heard, and the second is what the first one heard.
+recorded when its station knows of it. When that transmission began follows from the others' records: the station that
+began first is what all others heard, and the second is what the first one heard.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Transmissions:
     """The record's time: the start, or where it collided, when its station noticed."""
     start: Numbers
     latest: Numbers
-    """The start is not after this; other than `start` where three stations or more collide and it cannot be told."""
+    """The start is not after this; other than `start` where three stations or more collide and it is unknown."""
     bits: Numbers
     """As many as were sent."""
     content: Numbers
@@ -134,11 +134,11 @@ def _starts(seen: Numbers, station: Numbers, bits: Numbers, medium: Medium) -> t
     high = np.where(began_first | ~many, low, seen - 1)
     # What is longer than preamble and jam was stopped at once: its bits tell when it began. What is not was heard of
     # within its preamble.
-    told = (bits > PREAMBLE_BITS + JAM_BITS) & (high > low)
-    low = np.where((high > low) & ~told, np.maximum(low, seen - PREAMBLE_BITS * bit), low)
+    shown = (bits > PREAMBLE_BITS + JAM_BITS) & (high > low)
+    low = np.where((high > low) & ~shown, np.maximum(low, seen - PREAMBLE_BITS * bit), low)
     began = seen - (bits - JAM_BITS) * bit
-    low = np.where(told, np.maximum(low, began), low)
-    high = np.where(told, np.minimum(high, began + bit - 1), high)
+    low = np.where(shown, np.maximum(low, began), low)
+    high = np.where(shown, np.minimum(high, began + bit - 1), high)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return low[back], np.maximum(low, high)[back], alone[back]

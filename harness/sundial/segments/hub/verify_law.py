@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of IEEE 802.3, clause 4, held against what was on the wire of a hub.
+"""The rules of IEEE 802.3, clause 4, checked against what was on the wire of a hub.
 
 When a machine wanted to send is not recorded. All else follows: a station begins on a wire that it has heard idle for a
 gap (4.2.3.2.1), two that begin before they know of each other collide and only they (4.2.3.2.3), both finish their
@@ -68,7 +68,7 @@ def _overlapping(everything: Transmissions, medium: Medium) -> pl.DataFrame:
 
 
 def _deference(station: Station, medium: Medium, port: str) -> pl.DataFrame:
-    """Nobody begins once it knows of another, or within the gap."""
+    """No station begins once it knows of another, or within the gap."""
     own = station.own
     busy = (own.start - station.since >= medium.sense_ns) & (own.start == own.latest)
     wrong = busy | (own.latest < station.free)

@@ -21,11 +21,11 @@ class Link(SegmentBase):
     kind: Literal["link"]
     """A point-to-point link."""
     rate: Annotated[int, In(RATE)]
-    """Bits a second in each direction."""
+    """Rate in each direction."""
     propagation: LinkTime = written("25 ns")
-    """Time a bit takes from end to end."""
+    """Propagation delay from end to end."""
     impairments: dict[Annotated[str, PORT_OR_BOTH], Impairments] = Field(default_factory=dict)
-    """By sending port, or `both`; a port's own fields go before those of `both`."""
+    """Impairments by sending port, or `both`; fields of a port override those of `both`."""
 
     def sending(self, port: str) -> Impairments:
         """What happens to frames sent by `port`."""
@@ -38,7 +38,7 @@ class Link(SegmentBase):
 
     def check(self, path: Path) -> Iterator[Finding]:
         if len(self.ports) != 2:
-            yield Finding((*path, "ports"), f"a link with {len(self.ports)} ports", "exactly 2")
+            yield Finding((*path, "ports"), f"a link cannot have {len(self.ports)} ports", "exactly 2")
         yield from self.check_ports((*path, "impairments"), [key for key in self.impairments if key != "both"])
         for key in self.impairments:
             yield from self.sending(key).check((*path, "impairments", key))

@@ -97,7 +97,7 @@ def _exact(
 def _bounded(
     way: Way, copies: Copies, sent: Passages, seen: Passages, other: str, end_ns: int | None, fates: Fates
 ) -> tuple[list[pl.DataFrame], int, Bounds]:
-    """Delays are drawn: each arrival lies within bounds, and keeps its distance to the one before."""
+    """Delays are drawn: each arrival is within bounds, and keeps its distance to the one before."""
     copy, arrival = matched(sent.content, seen.content, seen.time_ns, copies)
     came = seen.time_ns[arrival]
     span = spans(way, copies, copy, came)

@@ -12,7 +12,7 @@ import polars as pl
 
 from sundial.segments.netem.model import Impairments
 from sundial.verify.chance import hardly
-from sundial.verify.law import merged, told
+from sundial.verify.law import fates_matching, merged
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
 _LOST = r"^lost: (\S+) to (\S+)$"
@@ -63,7 +63,7 @@ def fates_of(wire: Wire, port: str, other: str, sent: Passages, entered: Numbers
     """Those of what `port` sent, tied to their frames by time and bytes."""
     numbers, found, parts = [], [], []
     for pattern in PATTERNS:
-        here = told(wire, pattern, "from", "to").filter(pl.col("from") == port, pl.col("to") == other)
+        here = fates_matching(wire, pattern, "from", "to").filter(pl.col("from") == port, pl.col("to") == other)
         at = here["time_ns"].to_numpy()
         place = np.searchsorted(entered, at)
         near = np.minimum(place, max(len(sent) - 1, 0))

@@ -181,8 +181,8 @@ def spans(way: Way, copies: Copies, copy: Numbers, every_ns: Numbers, arrival: N
 
 
 def rematched(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers, content: Numbers, span: Span) -> Numbers:
-    """`copy` anew for frames of the same bytes, one of which may have been let past another: what was sent first did
-    not arrive first then. Where the order of sending breaks a bound, another assignment that keeps all is taken."""
+    """`copy` again, for frames of the same bytes of which one may have overtaken another: then what was sent first did
+    not arrive first. Where the order of sending breaks a bound, another assignment that keeps all is taken."""
     out = copy.copy()
     for same in np.unique(content[~span.right]):
         places = np.flatnonzero(content == same)

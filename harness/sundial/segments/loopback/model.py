@@ -51,11 +51,11 @@ class LoopbackKind(SegmentKind):
             path = ("machines", name, "loopback")
             image = machine.image or topology.defaults.image
             if IMAGES[image].platform != PLATFORM:
-                yield Finding(path, f"image {image!r} of {name!r} has no loopback to capture", "not")
+                yield Finding(path, f"image {image!r} of {name!r} cannot capture its loopback", "not")
             elif inside.name in topology.segments:
-                yield Finding(("segments", inside.name), "the capture of a loopback has this name", "another name")
+                yield Finding(("segments", inside.name), "is the name of a loopback's capture", "another name")
             elif first is not None:
-                what = f"the loopback of {first!r} is captured, too: both have the address {ADDRESS.ip}"
+                what = f"the loopback of {first!r} is also captured, with the same address {ADDRESS.ip}"
                 yield Finding(path, what, "one machine of a topology")
             first = first or name
 

@@ -35,53 +35,53 @@ _NEEDS = (
 
 
 class Impairments(Strict):
-    """What a link does to frames of one direction; names and meaning are those of tc-netem."""
+    """Impairments of frames in one direction; names and meanings are those of tc-netem."""
 
     delay: LinkTime | None = None
-    """Added to every frame."""
+    """Delay of every frame."""
     jitter: LinkTime | None = None
     """Half width (or deviation) of the delay's variation."""
     delay_correlation: _Percent | None = None
-    """How much a delay depends on the one before."""
+    """Correlation of a delay with the one before."""
     distribution: Literal["uniform", "normal", "pareto", "paretonormal"] | None = None
-    """Of the jitter."""
+    """Distribution of the jitter."""
     loss: _Percent | None = None
     """Frames lost at random."""
     loss_correlation: _Percent | None = None
-    """How much a loss depends on the one before."""
+    """Correlation of a loss with the one before."""
     gemodel: GilbertElliott | None = None
-    """Losses in bursts instead of `loss`."""
+    """Bursts of losses, instead of `loss`."""
     duplicate: _Percent | None = None
     """Frames sent twice."""
     duplicate_correlation: _Percent | None = None
-    """How much a duplication depends on the one before."""
+    """Correlation of a duplication with the one before."""
     corrupt: _Percent | None = None
     """Frames with one bit flipped."""
     corrupt_correlation: _Percent | None = None
-    """How much a corruption depends on the one before."""
+    """Correlation of a corruption with the one before."""
     reorder: _Percent | None = None
-    """Frames sent at once, past those being delayed; needs `delay`."""
+    """Frames sent at once, ahead of delayed ones; needs `delay`."""
     reorder_correlation: _Percent | None = None
-    """How much a reordering depends on the one before."""
+    """Correlation of a reordering with the one before."""
     gap: Annotated[int, Whole(1, 1_000_000)] | None = None
     """Only every gap-th frame is reordered; needs `reorder`."""
     rate: Annotated[int, In(RATE)] | None = None
-    """A shaper before the wire."""
+    """Rate of a shaper in front of the wire."""
     packet_overhead: Annotated[int, Whole(-64, 1500)] | None = None
     """Bytes the shaper adds to every frame."""
     cell_size: Annotated[int, Whole(1, 65535)] | None = None
-    """The shaper counts cells of so many bytes."""
+    """Bytes of a cell for the shaper, which then counts whole cells."""
     cell_overhead: Annotated[int, Whole(-64, 1500)] | None = None
     """Bytes the shaper adds to every cell."""
     limit: Frames | None = None
-    """Frames that may wait inside."""
+    """Most frames that wait inside."""
 
     def check(self, path: Path) -> Iterator[Finding]:
         """Fields that have no effect without another, or exclude each other."""
         for name, needed in _NEEDS:
             there = getattr(self, needed)
             if getattr(self, name) is not None and (there is None or (needed == "jitter" and not there)):
-                yield Finding((*path, name), f"{name} has no effect without {needed}", f"write {needed} too")
+                yield Finding((*path, name), f"{name} has no effect without {needed}", f"add {needed}")
         if self.loss is not None and self.gemodel is not None:
             yield Finding((*path, "gemodel"), "loss and gemodel exclude each other", "one of the two")
 
@@ -96,7 +96,7 @@ class NetemKind(SegmentKind):
         for device, interface in machine.interfaces.items():
             at: Path = (*path, "interfaces", device)
             if bridge and interface.address is not None:
-                yield Finding((*at, "address"), "an interface of a bridge has no address", "leave it out")
+                yield Finding((*at, "address"), "an interface of a bridge cannot have an address", "leave it out")
             if not bridge and interface.netem is not None:
                 yield Finding((*at, "netem"), "only a bridge runs tc-netem", "role: bridge")
 

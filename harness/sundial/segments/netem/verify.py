@@ -36,7 +36,7 @@ UNPROVEN = (
     "netem: the delay of a frame between its least, and its most and what the bridge's CPU may take",
     "netem: which frames are lost, doubled, corrupted and reordered, but that each is configured",
     "netem: how late a frame leaves a bridge for a hub, or under the real clock",
-    "netem: what a bridge does whose arguments verify does not know (slots, loss by states, tables of one's own)",
+    "netem: what a bridge does whose arguments verify does not know (slots, loss by states, custom tables)",
 )
 
 

@@ -19,19 +19,19 @@ class Switch(SegmentBase):
     kind: Literal["switch"]
     """A switch."""
     rate: Annotated[int | dict[str, int], OneOrByPort(RATE)]
-    """Bits a second: one for all ports, or by port."""
+    """Rate: one for all ports, or by port."""
     full_duplex: Literal[True] = True
-    """Half duplex is what `hub` is for."""
+    """Always full; for half duplex use `hub`."""
     propagation: CableTime = written("25 ns")
-    """Of every cable."""
+    """Propagation delay of every cable."""
     forwarding_latency: LinkTime = written("5 us")
-    """From a frame's last bit in to the earliest first bit out."""
+    """Time from a frame's last bit in to its first bit out, at the earliest."""
     queue_frames: Frames = 128
-    """Frames an output queue holds."""
+    """Places in an output queue, in frames."""
     mac_table_entries: TableEntries = 1024
-    """Addresses the switch can learn."""
+    """Most addresses in the switch's table."""
     ageing: Ageing = written("300 s")
-    """A learned address is forgotten after this."""
+    """Time after which the switch forgets a learned address."""
 
     def rate_bps(self, port: str) -> int:
         return self.rate[port] if isinstance(self.rate, dict) else self.rate

@@ -13,7 +13,17 @@ from sundial.segments.switch.verify_forwarding import (
     received,
 )
 from sundial.verify.contention import Contention, of_own_frames
-from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops, told
+from sundial.verify.law import (
+    Bounds,
+    Law,
+    check_fates,
+    check_ring,
+    cut_off,
+    fates_matching,
+    merged,
+    offered,
+    ring_drops,
+)
 from sundial.verify.learning import FILTERED, FLOODED, output_ports
 from sundial.verify.offered import check_full_duplex
 from sundial.verify.segment import SegmentVerifier
@@ -26,7 +36,7 @@ class _Switch(SegmentVerifier[Switch]):
     def contention(self, segment: Switch, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
-    def hears_all(self, segment: Switch) -> bool:
+    def receives_all(self, segment: Switch) -> bool:
         return False
 
     def check_times(self, segment: Switch, wire: Wire) -> Law:
@@ -48,14 +58,14 @@ class _Switch(SegmentVerifier[Switch]):
         for number, (port, output) in enumerate(zip(segment.ports, outputs(segment, frames, way), strict=True)):
             arrivals, late = check_arrivals(port, output.arrivals, wire.received[number], wire.end_ns)
             found.append(arrivals)
-            found.append(check_drops(port, wire, told(wire, DROPPED, "port"), frames, output))
+            found.append(check_drops(port, wire, fates_matching(wire, DROPPED, "port"), frames, output))
             mine = frames.port == number
             counted[port, "undelivered"] = (0, late)
             cut[port] = cut_off(wire, segment, port, late)
             for name, code in (("flooded", FLOODED), ("filtered", FILTERED)):
                 here = mine & (way == code)
                 counted[port, name] = (int((here & done).sum()), int(here.sum()))
-            shown = int((told(wire, DROPPED, "port")["port"] == port).sum())
+            shown = int((fates_matching(wire, DROPPED, "port")["port"] == port).sum())
             counted[port, "dropped queue full"] = (shown, shown)
         return Law(merged(found), counted, cut)
 

@@ -41,20 +41,20 @@ class Backplane(SegmentBase):
     kind: Literal["vmmc"]
     """A backplane for virtual memory-mapped communication."""
     word_latency: Annotated[int, In(LATENCY)] = written("4.25 us")
-    """From a store of 8 bytes until it is in the other memory, where nothing is in its way: half of the round trip that
-    the null call of ShrimpRPC was above by about 1 us (8.5 us)."""
+    """Time from a store of 8 bytes until it is in the other memory of an idle backplane. The default is half of
+    8.5 us, the round trip that the null call of ShrimpRPC exceeded by about 1 us."""
     link_rate: Annotated[int, In(FAST)] = written("1600 Mbit/s")
-    """Of each node's line into the backplane."""
+    """Rate of each node's line into the backplane."""
     dma_rate: Annotated[int, In(FAST)] = written("184 Mbit/s")
-    """At which a node writes what arrives, and reads what a deliberate update sends: 23 Mbyte/s."""
+    """Rate at which a node writes arriving data, and reads the data of a deliberate update: 23 Mbyte/s."""
     deliberate_setup: Annotated[int, In(SHORT)] = written("2.8 us")
-    """From starting a deliberate update until its data begin to be read."""
+    """Time from the start of a deliberate update until its data are read."""
     combine_bytes: Annotated[int, Whole(WORD, PAGE)] = 1024
-    """Most bytes that consecutive stores are combined to."""
+    """Most bytes of consecutive stores in one packet."""
     combine_timeout: Annotated[int, In(SHORT)] = written("1 us")
-    """What is combined leaves so long after its last store."""
+    """Time after the last store at which combined stores leave."""
     fifo: Annotated[int, In(FIFO)] = written("32 KiB")
-    """Bytes of packets that a node holds until they have left; one more ends the run. 6912 B and more with 1024
+    """Bytes of packets that wait in a node until they have left; one byte more ends the run. At least 6912 B with 1024
     combine_bytes, 17664 B with 4096."""
 
     @property
@@ -63,7 +63,7 @@ class Backplane(SegmentBase):
 
     @property
     def way_ps(self) -> int:
-        """From leaving until the receiver can begin to write."""
+        """Time from leaving until the receiver can begin to write."""
         return 1000 * self.word_latency - duration_ps(WORD, self.dma_rate)
 
     def rate_bps(self, port: str) -> int:
@@ -73,25 +73,29 @@ class Backplane(SegmentBase):
         # A run's own record of its topology has every field.
         for field in ("mtu", "adapter"):
             if getattr(self, field) != type(self).model_fields[field].default:
-                yield Finding((*path, field), "a backplane carries stores, not frames", "nothing: leave it out")
+                yield Finding((*path, field), "a backplane carries stores, not frames", "leave it out")
         if self.way_ps <= 0:
             least = TIME.show(duration_ps(WORD, self.dma_rate) // 1000 + 1)
-            yield Finding((*path, "word_latency"), "writing a word alone takes longer", f"{least} and more")
+            yield Finding((*path, "word_latency"), "is less than the time to write one word", f"at least {least}")
         if self.fifo < least_fifo(self.combine_bytes):
-            what = f"a packet of {self.combine_bytes} combined bytes and a page or message behind it could overflow it"
-            yield Finding((*path, "fifo"), what, f"{least_fifo(self.combine_bytes)} B and more")
+            what = f"is too small for a packet of {self.combine_bytes} combined bytes followed by a page or message"
+            yield Finding((*path, "fifo"), what, f"at least {least_fifo(self.combine_bytes)} B")
         if 8 * NS_PER_S % self.link_rate:
             yield Finding(
-                (*path, "link_rate"), "a byte takes no whole number of ns", "8 Gbit/s divided by such a number"
+                (*path, "link_rate"), "does not give a whole number of ns a byte", "8 Gbit/s divided by a whole number"
             )
         elif self.link_rate < self.dma_rate:
-            what = "memory would have a packet before it has left"
-            yield Finding((*path, "link_rate"), what, f"{RATE.show(self.dma_rate)} (dma_rate) and more")
+            what = "is less than dma_rate, so a packet would be in memory before it has left"
+            yield Finding((*path, "link_rate"), what, f"at least {RATE.show(self.dma_rate)} (dma_rate)")
         elif duration_ps(HEADER + WORD, self.link_rate) > 1000 * self.word_latency:
-            yield Finding((*path, "link_rate"), "a word's packet takes longer than word_latency", "a faster line")
+            yield Finding(
+                (*path, "link_rate"),
+                "is too slow: the packet of one word takes longer than word_latency",
+                "a higher rate",
+            )
 
     def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
-        return "a backplane carries no frames"
+        return "a backplane does not carry frames"
 
 
 class BackplaneKind(SegmentKind):

@@ -12,7 +12,7 @@ from sundial.segments.vmmc.model import PS_PER_S, Backplane
 from sundial.segments.vmmc.verify_fields import Packets, packets_of
 from sundial.segments.vmmc.verify_packets import Sender, check_packets
 from sundial.segments.vmmc.wire import HEADER
-from sundial.verify.law import Bounds, Law, merged, told
+from sundial.verify.law import Bounds, Law, fates_matching, merged
 from sundial.verify.segment import FLIGHTS, SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Numbers, Passages, Wire, check_arrivals, problem
 
@@ -22,7 +22,7 @@ UNPROVEN = (
     "vmmc: when a packet left that then waited for its receiver's engine, between those before and after it",
     "vmmc: that a kernel asked for what left because of that (reason 6)",
     "vmmc: that stores after a gap at a packet's very end were to another page",
-    "vmmc: which bindings and transfers notify, and that a kernel was told",
+    "vmmc: which bindings and transfers notify, and that a kernel was interrupted",
     "vmmc: that a packet for no export was refused, and one for an export was not",
 )
 
@@ -59,7 +59,7 @@ class _Backplane(SegmentVerifier[Backplane]):
             counted[port, "offered_frames"] = (offered, offered + waiting)
         return Law(merged(found), counted, cut)
 
-    def hears_all(self, segment: Backplane) -> bool:
+    def receives_all(self, segment: Backplane) -> bool:
         return False
 
     def flights(self, segment: Backplane, frames: pl.DataFrame) -> pl.DataFrame:
@@ -126,7 +126,7 @@ def _due(segment: Backplane, wire: Wire, sent: list[Packets], nodes: list[int], 
 
 
 def _refused(wire: Wire, pattern: str, port: str) -> int:
-    return told(wire, pattern, "port").filter(pl.col("port") == port).height
+    return fates_matching(wire, pattern, "port").filter(pl.col("port") == port).height
 
 
 def _unknown_fates(wire: Wire) -> pl.DataFrame:

@@ -51,7 +51,7 @@ def check_carriage(
     ends_ns: Mapping[str, int],
 ) -> pl.DataFrame:
     """By capture: `undelivered`, how many frames were on their way when the run ended, and `ends_ns`, when that was, of
-    wires that are held against their law to the ns (`verify.wires`): that says of the last frames whether they were
+    wires that are checked against their law to the ns (`verify.wires`): that says of the last frames whether they were
     due."""
     table = frames.select(
         "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "octets_hash", "eth_target",
@@ -145,7 +145,7 @@ def _balance(
         .with_columns(pl.col("sent", "received").fill_null(0).cast(pl.Int64), pl.col("change").fill_null(0))
         .with_columns(
             most=pl.col("sent") + pl.col("change"),
-            hears=pl.col("capture").replace_strict(dict(heard.hears_all), default=False, return_dtype=pl.Boolean)
+            hears=pl.col("capture").replace_strict(dict(heard.receives_all), default=False, return_dtype=pl.Boolean)
             | (pl.col("eth_target") == pl.col("mac"))
             | (pl.col("eth_target") // (1 << 40) % 2 == 1),
             rows=pl.concat_list(pl.col("rows", "got_rows", "fate_rows").fill_null([])),

@@ -150,7 +150,7 @@ def _without_unnumbered(table: pl.DataFrame, unnumbered: pl.Expr, key: list[str]
 def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
     """Adds least and most: the steps that a connected socket's own count and the generator of its addresses leave open.
 
-    Where a port is used again, by another socket, its numbers begin anew; so they may where the next packet goes on
+    Where another socket uses a port again, its numbers start again. So they may where the next packet continues
     from there, or after a pause.
     """
     number = pl.col("ip_id").cast(pl.Int64)
@@ -158,10 +158,10 @@ def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
     numbered = table.with_columns(place=pl.int_range(pl.len()).over("end", "target"))
     between = pl.col("place") - pl.col("place").shift(1).over(flow)
     goes_on = (number.shift(-1).over(flow) - number) % _WRAP == 1
-    anew = (goes_on & ((number - number.shift(1).over(flow)) % _WRAP != 0)) | (pause > _SOCKET_NS)
+    restarts = (goes_on & ((number - number.shift(1).over(flow)) % _WRAP != 0)) | (pause > _SOCKET_NS)
     most = between + pause // _TICK_NS + _LATE_TICKS
     return numbered.with_columns(
-        least=pl.when(anew).then(0).otherwise(1), most=pl.when(anew).then(_WRAP).otherwise(most)
+        least=pl.when(restarts).then(0).otherwise(1), most=pl.when(restarts).then(_WRAP).otherwise(most)
     )
 
 

@@ -13,6 +13,7 @@ from sundial.expect import Call
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.contention import Contention
+from sundial.verify.corruption import damaged_rows
 from sundial.verify.frames import DROPPED, dropped_by
 from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
 from sundial.verify.sockets.busy_servers import Servers, services
@@ -70,7 +71,8 @@ def analyse(
     calls = _with_connections(calls, conns)
     calls, legs, expected = build(calls)
     refused = frames.filter(pl.col("fate") == DROPPED, dropped_by().is_not_null())["row"]
-    udp_frames = udp.attribute_udp(frames.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time)
+    damaged = damaged_rows(frames)
+    udp_frames = udp.attribute_udp(frames.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time, damaged)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
     collected = {
         name: protocols[name].collected(part, expected, settings) for name, part in of_protocol.items() if settings

@@ -68,7 +68,7 @@ def verify_pcap(
     of `protocol`.
     """
     if protocol not in offered():
-        raise BadInput(f"{protocol!r} is not known", allowed=", ".join(offered()), field="protocol")
+        raise BadInput(f"{protocol!r} is unknown", allowed=", ".join(offered()), field="protocol")
     name, _, transport = protocol.rpartition("-")
     spoken = socket_protocols()[name]
     asked = _Asked(name, spoken, transport, mtu, options, port)
@@ -84,7 +84,7 @@ def verify_pcap(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a capture is to be held against."""
+    """What a capture is to be checked against."""
 
     name: str
     protocol: SocketProtocol

@@ -2,7 +2,7 @@
 """Calls against their frames: when each began and ended, by its client, and when its messages were on the wire.
 
 A call begins before its first frame leaves the client's port. It ends, where it succeeded, after the frame has arrived
-that completes its reply. A server answers after the request has arrived whole. So what lies after the end of a call can
+that completes its reply. A server answers after the request has arrived whole. So what is after the end of a call can
 only have been sent again.
 
 Under virtual time all stamps have one axis. Under the real clock each guest's begins when it boots, and on a loaded

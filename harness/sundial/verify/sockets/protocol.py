@@ -149,7 +149,7 @@ class SocketProtocol(Protocol):
 
     @property
     def waits_for_records(self) -> bool:
-        """A server that has the beginning of a request over TCP serves nobody else until it has the rest."""
+        """True if a server with the beginning of a request over TCP serves no other client until it has the rest."""
 
     def content(self, part: Part, seen: Bytes) -> Bytes | None:
         """The bytes that messages must have at a part of them, a row each, or one row for all; `seen` has those that

@@ -5,8 +5,8 @@ The wire explains it when, at the moment the request was sent again, no whole an
 server had answered every whole request that had reached it: then a request or an answer was lost, dropped, corrupted,
 or still on its way. (That the wire tells of each frame which did not arrive is `conservation`'s matter.)
 
-A request may have been made before the answer came, and have waited: behind others for its line (`contention`), as all
-that a machine has sent again while it did not know an address, once ARP has told it.
+A request may have been made before the answer came, and have waited: behind others for its line (`contention`), or for
+ARP, as does everything that a machine sends again before it has an address.
 
 A request that had reached the server and was not answered yet explains it where the server had others all the while
 (`busy_servers`), but for the time of one turn: as long as this server takes at most for a request that is alone and is
@@ -106,7 +106,7 @@ def waited(
 
 def without_held_back(uncaused: pl.DataFrame, frames: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """Without requests that were sent again while an adapter kept back a frame of their call: one that it had been
-    given (`held`: row and since_ns), and that nobody had seen yet. `frames` with row, call and time_ns."""
+    given (`held`: row and since_ns), and that was not on the wire yet. `frames` with row, call and time_ns."""
     of_calls = frames.select(pl.col("row").cast(pl.UInt32), "call", until_ns="time_ns").join(held, on="row")
     meant = uncaused.with_row_index("place").join(of_calls.drop("row"), on="call")
     explained = meant.filter(pl.col("first_ns").is_between("since_ns", "until_ns"))["place"]

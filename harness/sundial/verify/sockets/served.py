@@ -37,21 +37,21 @@ def check_served(
     """A finding for each count that the capture contradicts."""
     rows: list[_Row] = []
     answers = _answers(analysis)
-    told = {
+    countable = {
         name: protocol
         for name, protocol in protocols.items()
-        if _can_be_told(run, analysis.calls.filter(pl.col("protocol") == name), protocol)
+        if _is_countable(run, analysis.calls.filter(pl.col("protocol") == name), protocol)
     }
     refused = analysis.frames.filter(
         pl.col("fate") == DROPPED, dropped_by().is_not_null(), "reply", pl.col("call").is_not_null()
     ).height
     for server, records in samples.records.items() if not refused else ():
         lines = [each for each in records if each["type"] == "counters" and "task" not in each]
-        given = answers.filter(pl.col("server") == server, pl.col("protocol").is_in(list(told)))
+        given = answers.filter(pl.col("server") == server, pl.col("protocol").is_in(list(countable)))
         for name in given["protocol"].unique().sort():
-            own = [each for each in lines if each.get("app") == told[name].server_app]
+            own = [each for each in lines if each.get("app") == countable[name].server_app]
             mine = given.filter(pl.col("protocol") == name)
-            rows += _lines(f"nodes/{server} counters", own, mine, told[name], exact=run.clock == "virtual")
+            rows += _lines(f"nodes/{server} counters", own, mine, countable[name], exact=run.clock == "virtual")
         services = [str(each.get("app")) for each in run.jobs.get(server, {}).get("services", ())]
         for line in lines if given.height else ():
             if line.get("app") not in services:
@@ -59,7 +59,7 @@ def check_served(
     return pl.DataFrame(rows, schema=FINDING, orient="row")
 
 
-def _can_be_told(run: RunDirectory, calls: pl.DataFrame, protocol: SocketProtocol) -> bool:
+def _is_countable(run: RunDirectory, calls: pl.DataFrame, protocol: SocketProtocol) -> bool:
     """Whether each answer is one call, and all have one."""
     steps = [step for job in run.jobs.values() for step in job.get("steps", ()) if step["app"] == protocol.client_app]
     one_way = any((step.get("options") or {}).get("one_way") for step in steps)

@@ -34,10 +34,12 @@ def attribute_udp(
     flows: pl.DataFrame,
     protocols: Mapping[str, SocketProtocol],
     exact_time: bool,
+    damaged: pl.Series,
 ) -> pl.DataFrame:
     """UDP frames of the calls' flows with `call` (null: of none) and `data` (bytes above IP).
 
     `exact_time`: samples and captures share one clock, so that what a call's start says holds of its frames.
+    `damaged`: rows of frames as they were behind the flip of a bit, which may be in what names the call.
     """
     calls = calls.filter(pl.col("transport") == "udp")
     udp = frames.filter(pl.col("protocol") == UDP).with_columns(
@@ -52,7 +54,8 @@ def attribute_udp(
     begun = calls if exact_time else _begun_in_order(heads, calls)
     matched = last_begun(heads, begun, ("time_ns", "start_ns"), ["flow", "key"]).drop("start_ns", "key")
     tails = udp.filter(pl.col("fragment_offset") > 0)
-    first = matched.filter("more").select("source", "target", "ip_id", "time_ns", "flow", "reply", "call")
+    named = matched.filter("more", ~pl.col("row").is_in(damaged.implode()))
+    first = named.select("source", "target", "ip_id", "time_ns", "flow", "reply", "call")
     tails = (
         tails.drop("flow", "reply")
         .sort("time_ns")
@@ -108,14 +111,14 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
     item = pl.concat_str(
         "fragment_offset", pl.lit(":"), "data", pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
     )
-    told = frames.filter(pl.col("call").is_not_null())
+    attributed = frames.filter(pl.col("call").is_not_null())
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     # Most datagrams are one packet, and then nothing has to be gathered; nor counted, where no other capture has
     # a frame of that number.
     several = pl.int_range(pl.len()).over("call", "reply", "frame", "fragment_offset", order_by=["time_ns", "row"])
     once = pl.col("frame").is_unique()
     whole = [
-        told.filter(~split)
+        attributed.filter(~split)
         .filter(which)
         .select(
             "call",
@@ -131,7 +134,7 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
         for which, copy in ((once, pl.lit(0, pl.Int64)), (~once, several))
     ]
     pieces = (
-        told.filter(split)
+        attributed.filter(split)
         .with_columns(datagram=pl.col("ip_id").cast(pl.Int64), item=item)
         .sort("time_ns", "row")
         .with_columns(copy=pl.int_range(pl.len()).over("call", "reply", "datagram", "fragment_offset"))

@@ -65,50 +65,51 @@ class Dce(Traced, SizesOrFunctions):
     transports: Annotated[tuple[str, ...], Words("udp")] = written("udp")
     """ncadg_ip_udp."""
     binding: Literal["string", "mapper"] = "string"
-    """How clients know the server's port: it is written, or they ask the endpoint mapper."""
+    """Source of the server's port for clients: the options (string), or the endpoint mapper."""
     port: Annotated[int, Whole(1024, 65535)] = 1027
-    """The server's. Workloads whose server has other sizes, fragments, windows or policies need ports of their own."""
+    """Port of the server. Workloads with other sizes, fragments, windows or policies need other ports."""
     byte_order: Literal["little", "big"] = "little"
-    """Of integers in PDUs and parameters; whoever receives makes it right."""
+    """Byte order of integers in PDUs and parameters; the receiver converts it."""
     procedures: Annotated[tuple[str, ...], Words(*PROCEDURES)] = Field(
         default=(), validate_default=False, exclude_if=lambda value: value == ()
     )
-    """null has no parameter; put has one in, get one out, echo both; a procedure of its own for each size. put where
-    neither these nor functions are written."""
+    """null has no parameter, put one in, get one out, echo both; each size is a separate procedure. Default: put, or
+    the functions if they are given."""
     semantics: DceSemantics = "at_most_once"
-    """How often a call is executed: at most once; idempotent calls as often as they come; maybe without a response;
-    broadcast to all machines of a segment, of whose responses the first counts."""
+    """Semantics: at_most_once; idempotent calls are executed as often as they arrive; maybe calls have no response;
+    broadcast calls go to all machines of a segment, and the first response counts."""
     connection: Literal["per-size", "one"] = "one"
-    """An activity for every size, or one for all: the first call of an activity that is not idempotent begins with
-    the server's question who_are_you."""
+    """An activity for each size, or one for all. If calls are not idempotent, the server begins each activity with its
+    question who_are_you."""
     threads: Annotated[int, Whole(1, 32)] = 1
-    """Threads that call at the same time, each an activity of its own."""
+    """Threads that call in parallel, each with its own activity."""
     fragment: Annotated[int, In(SIZE.between(str(FRAGMENT_LEAST), str(FRAGMENT_MOST), example="4096"))] = written(
         "4096"
     )
-    """A PDU with its header of 80 bytes."""
+    """Size of a PDU including its header of 80 bytes."""
     window: Annotated[int, In(SIZE.between(str(WINDOW_LEAST), str(WINDOW_MOST), example="32 KiB"))] = written("32 KiB")
-    """What a receiver offers, in whole KiB: bytes under way before their acknowledgement."""
+    """Window of a receiver, in whole KiB: most bytes under way without acknowledgement."""
     policy: Literal["window", "halves", "osf"] = "window"
-    """When a sender asks for an acknowledgement: at the end of each burst as khandker's text says, in its middle too as
-    its table 2 counts, or as the OSF runtime does with its smaller fragments."""
+    """Fragments with which a sender requests an acknowledgement: the last of each burst (as in khandker's text), also
+    the middle one (as in its table 2), or those of the OSF runtime with its smaller fragments."""
     resend: Millis = written("2 s")
-    """Without an acknowledgement for so long the oldest fragment is sent again; doubled each time, up to 8 s."""
+    """Time without an acknowledgement after which the oldest fragment is retransmitted; doubles up to 8 s."""
     ping: Millis = written("2 s")
-    """A client that waits for its response asks after so long; doubled each time, up to 8 s."""
+    """Initial ping interval of a client that waits for a response; doubles up to 8 s."""
     ack_delay: Millis = written("1 s")
-    """A client acknowledges a response after so long, if no call of its activity has done so by then."""
+    """Time after which a client acknowledges a response, unless another call of its activity has done so."""
     give_up: Millis = written("30 s")
-    """A call has failed that has no news for so long: no further fragment acknowledged, no `working`, no response."""
+    """Time without progress after which a call fails: no acknowledgement of a further fragment, no working, no
+    response."""
     cancel: Millis | None = None
-    """A call that lasts so long is cancelled, and so fails."""
+    """Time after which a call is cancelled, and so fails."""
     work: Annotated[int, Whole(0, 60_000)] = 0
-    """Milliseconds that each procedure takes beyond what it does: pings are then answered with working."""
+    """Additional time of each procedure in ms, during which pings are answered with working."""
     executors: Annotated[int, Whole(1, 32)] = 8
     """Threads of the server that execute calls."""
     socket_buffer: Buffer = written("1 MiB")
-    """SO_SNDBUF and SO_RCVBUF of both ends. The kernel counts more than the bytes of a fragment: its default is too
-    small for the windows of four callers. SSS-CORE's sockets keep 256 KiB, whatever it says."""
+    """SO_SNDBUF and SO_RCVBUF of both ends. The kernel counts more than a fragment's bytes, so its default is too small
+    for the windows of four callers. SSS-CORE ignores this: its sockets keep 256 KiB."""
 
 
 class DceKind:
@@ -128,21 +129,21 @@ class DceKind:
         if workload.window % 1024:
             yield Finding((*path, "window"), f"window {workload.window} is not a whole number of KiB", "such as 32 KiB")
         elif workload.window < workload.fragment:
-            what = f"window {workload.window} below a fragment of {workload.fragment} bytes"
+            what = f"window {workload.window} is less than a fragment of {workload.fragment} bytes"
             yield Finding((*path, "window"), what, "at least one fragment")
         yield from check_functions(workload, path, "procedures")
         if workload.semantics == "maybe":
             of_functions = [name for name in workload.functions or () if lengths(name)[1]]
             returning = of_functions or [name for name in workload.procedures if name in ("get", "echo")]
             if returning:
-                what = f"maybe with {returning[0]}: there is no response that could bring its bytes"
+                what = f"maybe calls have no response, so {returning[0]} cannot return data"
                 allowed = "functions: void" if of_functions else "procedures: null, put"
                 yield Finding((*path, "semantics"), what, allowed)
         if workload.semantics == "broadcast":
             yield from _check_broadcast(workload, ends, path)
             yield from _check_one_fragment(workload, path)
         if workload.resend > workload.give_up:
-            what = "resend is longer than give_up: nothing would be sent again"
+            what = "resend is longer than give_up, so nothing would be retransmitted"
             yield Finding((*path, "resend"), what, "up to give_up")
 
     def resolve(self, workload: Dce, ends: Ends, path: Path) -> tuple[Dce, list[Finding]]:
@@ -168,7 +169,7 @@ class DceKind:
             edges=edges,
         )
         if not findings and len(resolved.sizes) > SIZES_MOST:
-            what = f"{len(resolved.sizes)} sizes, each of which is a procedure"
+            what = f"{len(resolved.sizes)} sizes are too many: each is a procedure"
             findings = [Finding((*path, "sizes"), what, f"up to {SIZES_MOST}")]
         return resolved, findings or list(_check_memory(resolved, ends, path))
 
@@ -179,8 +180,8 @@ class DceKind:
                 continue
             known = mapped.setdefault(workload.server, workload.port)
             if known != workload.port:
-                what = f"port {workload.port}, but the endpoint mapper of {workload.server!r} gives port {known}"
-                yield Finding(("workloads", number, "port"), what, "one port a server, or binding: string")
+                what = f"port {workload.port} differs from port {known} in the endpoint mapper of {workload.server!r}"
+                yield Finding(("workloads", number, "port"), what, "the same port on one server, or binding: string")
 
 
 def _check_one_fragment(workload: Dce, path: Path) -> Iterator[Finding]:
@@ -188,7 +189,7 @@ def _check_one_fragment(workload: Dce, path: Path) -> Iterator[Finding]:
     room = workload.fragment - HEADER
     for name in workload.functions or ():
         if max(lengths(name)) > room:
-            what = f"{name} has {max(lengths(name))} bytes, but a broadcast is one fragment of {room}"
+            what = f"{name} has {max(lengths(name))} bytes and exceeds the one fragment of a broadcast, {room} bytes"
             yield Finding((*path, "functions"), what, "other functions, or a larger fragment")
 
 
@@ -205,24 +206,26 @@ def _check_memory(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
             continue
         who = f"{callers} callers of {name!r}, which boots {image.name}"
         if callers > most:
-            what = f"{who}, with {under_way} bytes under way each: its sockets keep {SOCKET_BYTES}"
+            what = f"{who}, with {under_way} bytes under way each, exceed its sockets' buffers of {SOCKET_BYTES} bytes"
             yield Finding((*path, "threads"), what, f"up to {most} callers, or a smaller window")
         elif name == ends.server and callers > places:
-            what = f"{who}, with up to {largest} bytes: its memory is for {places}"
+            what = f"{who}, with up to {largest} bytes each, exceed its memory, which has room for {places}"
             yield Finding((*path, "threads"), what, f"up to {places} callers, or smaller sizes")
 
 
 def _check_broadcast(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
     if workload.binding == "mapper":
-        yield Finding((*path, "binding"), "mapper with broadcast: which machine would be asked?", "string")
+        yield Finding((*path, "binding"), "mapper cannot be combined with broadcast", "string")
     if workload.policy == "osf":
-        yield Finding((*path, "policy"), "osf with broadcast, which may not be in fragments", "window or halves")
+        yield Finding(
+            (*path, "policy"), "osf cannot be combined with broadcast, which must not be fragmented", "window or halves"
+        )
     if ends.server in ends.clients:
-        what = f"broadcast from {ends.server!r} to itself: a loopback has no broadcast"
+        what = f"broadcast from {ends.server!r} to itself is not supported: a loopback has no broadcast"
         yield Finding((*path, "semantics"), what, "clients on other machines")
     for client in ends.clients:
         if len(ends.network.passed(client, ends.server)) != 1:
-            what = f"broadcast from {client!r}, which shares no segment with {ends.server!r}"
+            what = f"broadcast from {client!r} does not reach {ends.server!r}, which is on another segment"
             yield Finding((*path, "semantics"), what, "both ends on one segment")
 
 

@@ -63,7 +63,7 @@ def _calls(workload: Dce, way: Way, procedure: str | None, series: int) -> Itera
 
 
 def _common(workload: Dce) -> Options:
-    """What both ends must be told alike, or may."""
+    """Options that both ends have."""
     return {
         "interface_sizes": None if workload.functions else [size for size in workload.sizes if isinstance(size, int)],
         "byte_order": workload.byte_order,

@@ -83,10 +83,10 @@ class DceReport:
         batches = [_batch(record) for record in records.get("batch", []) if record.get("app") == CLIENT]
         if not batches:
             return
-        told = pl.DataFrame(batches, infer_schema_length=None)
-        told = told.with_columns(threads=pl.col("thread").n_unique().over("client", "node_step", "series", "size"))
-        measured = _measured(told, samples)
-        for table in (_by_function(measured), _by_policy(measured), _by_threads(measured), _counted(told)):
+        lines = pl.DataFrame(batches, infer_schema_length=None)
+        lines = lines.with_columns(threads=pl.col("thread").n_unique().over("client", "node_step", "series", "size"))
+        measured = _measured(lines, samples)
+        for table in (_by_function(measured), _by_policy(measured), _by_threads(measured), _counted(lines)):
             if table is not None:
                 yield table
 
@@ -104,7 +104,7 @@ def _batch(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _measured(told: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
+def _measured(lines: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     """Successful calls that count, with what their batches were."""
     keys = {"client": pl.String, "procedure": pl.String, "node_step": pl.Int64, "series": pl.Int64, "thread": pl.Int64}
     calls = (
@@ -112,7 +112,7 @@ def _measured(told: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
         .select(*_BATCH, "start_ns", "end_ns", "rtt_ns")
         .with_columns(pl.col(name).cast(kind) for name, kind in keys.items())
     )
-    what = told.select(*_BATCH, "semantics", "policy", "fragment", "window", "threads").unique(_BATCH)
+    what = lines.select(*_BATCH, "semantics", "policy", "fragment", "window", "threads").unique(_BATCH)
     return calls.join(what.with_columns(pl.col(name).cast(kind) for name, kind in keys.items()), on=_BATCH)
 
 
@@ -188,13 +188,13 @@ def _by_threads(measured: pl.DataFrame) -> Table | None:
     return Table("Threads", columns, tuple(rows))
 
 
-def _counted(told: pl.DataFrame) -> Table:
+def _counted(lines: pl.DataFrame) -> Table:
     """What clients counted, all calls of a size together; neighbouring sizes that are alike are one row, and what all
     workloads have in common has no column."""
-    names = [*_COUNTED, *(name for name in _TROUBLE if told[name].sum())]
+    names = [*_COUNTED, *(name for name in _TROUBLE if lines[name].sum())]
     alike = ("semantics", "fragment", "window", "threads")
-    shown = [name for name in _GROUP if name not in alike or told[name].n_unique() > 1]
-    sums = told.group_by(*shown, "size").agg(pl.col(names).sum()).sort(*shown, "size")
+    shown = [name for name in _GROUP if name not in alike or lines[name].n_unique() > 1]
+    sums = lines.group_by(*shown, "size").agg(pl.col(names).sum()).sort(*shown, "size")
     rows: list[tuple[str, ...]] = []
     alarms: set[int] = set()
     for group, part in sums.group_by(shown, maintain_order=True):
@@ -205,7 +205,7 @@ def _counted(told: pl.DataFrame) -> Table:
             what = (value if isinstance(value, str) else whole(value) for value in group)
             rows.append((*what, size_text(first, last), whole(count), *map(whole, totals[first])))
     columns = (
-        *(Column(_HEADS.get(name, name), "word" if told[name].dtype == pl.String else "number") for name in shown),
+        *(Column(_HEADS.get(name, name), "word" if lines[name].dtype == pl.String else "number") for name in shown),
         *numbers("sizes (B)", "sizes"),
         *numbers("fragments sent", "sent again", "facks received", "facks sent", "pings", "who are you"),
         *numbers(*(name.replace("_", " ") for name in names[len(_COUNTED) :])),

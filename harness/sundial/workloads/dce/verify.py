@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification of DCE RPC over UDP: both sides of every activity replayed, and each PDU held against what must be sent.
+"""Verification of DCE RPC over UDP: both sides of every activity replayed, and each PDU checked against the due one.
 
-What a machine sends follows from what it was told to do, from what was whole at its port by then, and from its timers
+What a machine sends follows from its job, from the PDUs that were complete at its port by then, and from its timers
 (`verify_client`, `verify_server`). So a frame without a cause, one that is missing, one that came too early, and one
 with another byte are found alike (`verify_replay`).
 """

@@ -131,7 +131,7 @@ class Service:
 
 
 def settings_of(options: Mapping[str, Any]) -> Settings:
-    """What a program was told; with its own defaults where it was told nothing."""
+    """The settings of a program: its options, and its own defaults for those that are absent."""
 
     def ns(name: str, absent_ms: int) -> int:
         return int(options.get(name) or absent_ms) * 1_000_000

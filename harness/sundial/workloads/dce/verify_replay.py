@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames against a machine: each PDU that a side sent follows from what it knew, and all that follows was sent.
 
-A capture shows when a PDU was whole at a port, not when its machine read it: between the two lies its own work. So all
+A capture shows when a PDU was whole at a port, not when its machine read it: between the two is its own work. So all
 that may have happened is followed at once, as long as it explains what was sent; that is one history almost always, and
 some where a timer was due while something came.
 """
@@ -68,8 +68,8 @@ class Replay(Generic[M]):
 
     histories: list[M]
     late_ns: int = LATE_NS
-    told: Callable[[M], bool] | None = None
-    """Whether a history agrees with what the machine's program says of it so far: such are preferred."""
+    agrees: Callable[[M], bool] | None = None
+    """Whether a history agrees with what the machine's program has reported so far; such histories are preferred."""
     findings: list[tuple[Pdu | None, str, str, str, tuple[int, ...]]] = field(default_factory=list)
     """The PDU that is meant; field, expected, seen, rows."""
     explained: list[Sent] = field(default_factory=list)
@@ -131,8 +131,8 @@ class Replay(Generic[M]):
         for each in found:
             each.outbox.popleft()
         self.explained.append(sent)
-        if self.told is not None and len(found) > 1:
-            found = [each for each in found if self.told(each)] or found
+        if self.agrees is not None and len(found) > 1:
+            found = [each for each in found if self.agrees(each)] or found
         self.histories = _distinct(found)
 
     @staticmethod

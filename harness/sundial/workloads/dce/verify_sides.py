@@ -238,9 +238,9 @@ def _conv_seen(sides: Sides) -> int:
     return min(questions, default=1)
 
 
-def replay_client(sides: Sides, told: Callable[[Client], bool], *, exact: bool) -> Replay[Client]:
-    """Its calls are all over when its step is. `told`: what its counters say of a history."""
-    replay = Replay([client_of(sides, exact=exact)], LATE_NS if exact else REAL_LATE_NS, told)
+def replay_client(sides: Sides, agrees: Callable[[Client], bool], *, exact: bool) -> Replay[Client]:
+    """Its calls are all over when its step is. `agrees`: whether a history agrees with its counters."""
+    replay = Replay([client_of(sides, exact=exact)], LATE_NS if exact else REAL_LATE_NS, agrees)
     replay.run(sides.client.items(), NEVER - 1)
     return replay
 

@@ -58,7 +58,7 @@ _KEPT_MOST, _SLOTS_MOST = 64 * 1024, 64
 
 @dataclass(frozen=True)
 class Settings:
-    """What both programs of a job were told."""
+    """The options of both programs of a job."""
 
     policy: Policy = "window"
     fragment: int = 4096

@@ -13,14 +13,14 @@ from sundial.model.lists import CALLS_MOST, Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
 from sundial.workloads import sockets
-from sundial.workloads.dying import Dying
 from sundial.workloads.function_words import ALL, FunctionWords
 from sundial.workloads.grpc.expect import LIBRARIES, PORT
 from sundial.workloads.grpc.expect_languages import LANGUAGES, Language
+from sundial.workloads.server_death import ServerDeath
 
 HTTP2 = Transport("grpc", ("at_most_once",))
 PACKAGE = "grpc"
-"""Images with Python, and with programs in C++, say which version of it they have."""
+"""Names of gRPC among the versions of images with Python, and with programs in C++."""
 DEFAULT_PORT = PORT
 
 
@@ -30,27 +30,27 @@ class Grpc(WorkloadBase):
     app: Literal["grpc"]
     """gRPC calls."""
     functions: Annotated[tuple[str, ...], FunctionWords()] = written(ALL)
-    """One after another over one connection."""
+    """Functions, in sequence over one connection."""
     languages: Annotated[tuple[str, ...], Words(*LANGUAGES)] = written("python")
-    """Of both programs. Several: one after the other, each with a server of its own, on ports behind one another."""
+    """Languages of both programs, in sequence; each has a separate server, on consecutive ports."""
     port: Annotated[int, Whole(1024, 65534)] = PORT
-    """The server's, and the next one's where there are two languages. Workloads whose server has other settings need
-    ports of their own."""
+    """Port of the server; a second language uses the next port. Workloads with other settings of the server need other
+    ports."""
     calls: Annotated[int, Whole(1, CALLS_MOST)] = 10
     """Measured calls of each function."""
     warmup: Warmup = 1
-    """Calls of each function before those measured; the very first opens the connection."""
+    """Calls of each function before the measured ones; the first opens the connection."""
     max_workers: Annotated[int, Whole(1, 64)] = 1
     """Threads of the server that execute calls."""
     bdp_probe: Annotated[bool, Flag()] = False
-    """gRPC estimates the bandwidth by PINGs that it sends when it sees fit."""
+    """Let gRPC estimate the bandwidth by PINGs, at times of its choice."""
     control_frames: Literal["none", "counted"] = "none"
-    """PING and GOAWAY, and SETTINGS behind the first. None: each is a mismatch. Counted: they may be there, each PING
-    with its acknowledgement; where SETTINGS change a window, window updates need no longer sum to what came."""
-    die: Dying | None = None
-    """The server is killed."""
+    """PING, GOAWAY, and SETTINGS after the first. none: each is a mismatch. counted: they are accepted, each PING with
+    its acknowledgement; if SETTINGS change a window, the sum of window updates is not checked."""
+    die: ServerDeath | None = None
+    """Kill the server."""
     total_timeout: Millis = written("25 s")
-    """A call without a reply fails after this; from programs in Python up to 200 ms later."""
+    """Time after which a call without reply fails; in Python programs up to 200 ms later."""
 
     @property
     def transports(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class Grpc(WorkloadBase):
 
     @property
     def ports(self) -> dict[str, int]:
-        """Of its servers, by language."""
+        """Ports of its servers, by language."""
         return {language: self.port + place for place, language in enumerate(self.languages)}
 
     @property
@@ -68,12 +68,12 @@ class Grpc(WorkloadBase):
 
 
 def programs(language: str) -> Language:
-    """Those in a language, by its word."""
+    """Programs of a language, by its word."""
     return LANGUAGES[language]
 
 
 def versions_of(image: ImageKind) -> dict[str, str]:
-    """Of gRPC in an image, by language."""
+    """Versions of gRPC in an image, by language."""
     return {name: table[PACKAGE] for name, table in image.libraries.items() if PACKAGE in table}
 
 
@@ -89,17 +89,17 @@ class GrpcKind:
 
     def check(self, workload: Grpc, ends: Ends, path: Path) -> Iterator[Finding]:
         if workload.bdp_probe and workload.control_frames == "none":
-            what = "bdp_probe with control_frames none: its PINGs would all be mismatches"
+            what = "bdp_probe sends PINGs, which control_frames: none rejects"
             yield Finding((*path, "bdp_probe"), what, "control_frames: counted")
         for name, image in ends.images.items():
             versions = versions_of(image)
             for language in workload.languages:
                 version = versions.get(language)
                 if version is None:
-                    what = f"no gRPC in {language} on {name!r}, which boots {image.name}"
+                    what = f"{name!r} boots {image.name}, which has no gRPC in {language}"
                     yield Finding((*path, "languages"), what, ", ".join(versions))
                 elif version not in LIBRARIES:
-                    what = f"gRPC {version} on {name!r}, which boots {image.name}: its frames were not measured"
+                    what = f"{name!r} boots {image.name} with gRPC {version}, which is not supported"
                     yield Finding((*path, "app"), what, f"an image with gRPC {' or '.join(LIBRARIES)}")
         yield from sockets.check_stream_mtu("gRPC", ends, path)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sundial.plan.workload import Host, Service, Step, Way, WorkloadPlan
-from sundial.workloads import dying
+from sundial.workloads import server_death
 from sundial.workloads.grpc.model import DEFAULT_PORT, Grpc, programs, versions_of
 
 
@@ -16,7 +16,7 @@ class GrpcPlan:
     def services(self, workload: Grpc, server: Host) -> Iterator[Service]:
         for language, port in workload.ports.items():
             options = {"port": port, "max_workers": workload.max_workers, "bdp_probe": workload.bdp_probe}
-            yield Service(programs(language).server, options | dying.options(workload.die), instance=str(port))
+            yield Service(programs(language).server, options | server_death.options(workload.die), instance=str(port))
 
     def steps(self, workload: Grpc, way: Way) -> Iterator[Step]:
         for series in range(workload.series):

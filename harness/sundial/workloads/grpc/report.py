@@ -25,7 +25,7 @@ from sundial.workloads.grpc.expect_languages import BY_CLIENT, CPP, PYTHON
 
 LINES = {
     PYTHON.name: {"grpc": Line("grpc", "#2f7d6d", "#6fc7b4", "P")},
-    CPP.name: {"grpc": Line("grpc", "#4a5f94", "#9db1e3", "X")},
+    CPP.name: {"grpc": Line("grpc-cpp", "#4a5f94", "#9db1e3", "X")},
 }
 
 

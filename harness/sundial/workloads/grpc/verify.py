@@ -23,7 +23,7 @@ from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, conversations
 from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
-from sundial.workloads import dying, functions, reporting, switches
+from sundial.workloads import functions, reporting, server_death, switches
 from sundial.workloads.grpc.expect import LIBRARIES, PORT, call_octets
 from sundial.workloads.grpc.expect_languages import BY_CLIENT, BY_SERVER, PYTHON
 from sundial.workloads.grpc.verify_connection import Connection, Ends, Finding
@@ -228,7 +228,7 @@ class _Verification:
             if not gone and line.get("client_port") not in own:
                 yield None, f"{where} client_port", ", ".join(map(str, sorted(own))), str(line.get("client_port")), []
             said, seen = line.get("tcp_retransmits"), counted[client, batch]
-            # Of a batch over several connections nobody knows how many of them its client saw.
+            # If a batch used several connections, it is unknown how many of them its client counted.
             more = handshakes.get((client, min(own)), 0)
             least = 0 if gone else seen
             if said is not None and (client, batch) in late:
@@ -299,7 +299,7 @@ class _Verification:
         if not self.run.by_hand:
             came, answered = sum(most.values()), sum(least.values())
             ended = any(each.conversation.ended_by_server for each in own)
-            for field, right, wrong in dying.check_death(
+            for field, right, wrong in server_death.check_death(
                 NAME, service.die_call, came=came, answered=answered, at_once=service.max_workers, ended=ended
             ):
                 yield None, field, right, wrong, []

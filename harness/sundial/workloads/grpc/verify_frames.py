@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One direction of a connection, held frame by frame against what its end has to send.
+"""One direction of a connection, checked frame by frame against what its end has to send.
 
 The frames of calls have their order; those of the connection may be anywhere between them, and are kept for others to
 check (`verify_control`). One octet that differs is one finding: what follows is read on from where it should begin.

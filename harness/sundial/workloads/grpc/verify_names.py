@@ -15,7 +15,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import Conversation, End
-from sundial.workloads import dying
+from sundial.workloads import server_death
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import LIBRARIES, PORT, Library
 from sundial.workloads.grpc.expect_http2 import Flag, Frame, Type
@@ -110,7 +110,7 @@ def services(run: RunDirectory) -> list[Service]:
             BY_SERVER[each["app"]],
             bool(each["options"].get("bdp_probe")),
             int(each["options"].get("max_workers") or 1),
-            dying.call_of(each["options"]),
+            server_death.call_of(each["options"]),
         )
         for name, job in run.jobs.items()
         for each in job.get("services", ())

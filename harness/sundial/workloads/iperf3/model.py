@@ -16,7 +16,7 @@ from sundial.units import RATE
 from sundial.workloads import sockets
 
 PORT = 5201
-"""The server's: of its control connection, and of its tests over either transport."""
+"""Port of the server: of its control connection, and of its tests over either transport."""
 
 
 class Iperf3(OverSockets):
@@ -25,11 +25,11 @@ class Iperf3(OverSockets):
     app: Literal["iperf3"]
     """Bulk throughput."""
     transports: Annotated[tuple[str, ...], Words("udp", "tcp")]
-    """One after the other."""
+    """Transports, in sequence."""
     duration: Annotated[int, In(MILLISECONDS.between("1 s", "10 min", example="2 s"))] = written("2 s")
-    """Of each test, in whole seconds."""
+    """Duration of each test, in whole seconds."""
     rate: Annotated[int, In(RATE)] | None = None
-    """What UDP offers; left out: iperf3's 1 Mbit/s."""
+    """Rate of UDP. Default: iperf3's 1 Mbit/s."""
     streams: Annotated[int, Whole(1, 16)] = 1
     """Parallel streams."""
 
@@ -51,18 +51,24 @@ class Iperf3Kind:
     def check(self, workload: Iperf3, ends: Ends, path: Path) -> Iterator[Finding]:
         """Over UDP it has a connection over TCP, too; it knows whole seconds only."""
         if workload.duration % 1000 != 0:
-            yield Finding((*path, "duration"), f"{workload.duration} ms are no whole second", "whole seconds")
+            yield Finding(
+                (*path, "duration"), f"{workload.duration} ms is not a whole number of seconds", "whole seconds"
+            )
         if ends.server in ends.clients:
-            yield Finding((*path, "clients"), f"iperf3 from {ends.server!r} to itself", "clients on other machines")
+            yield Finding(
+                (*path, "clients"),
+                f"iperf3 from {ends.server!r} to itself is not supported",
+                "clients on other machines",
+            )
         yield from sockets.check_tcp_mtu(ends, path) or sockets.check_fixed_sockets(workload, ends, path)
         yield from sockets.check_options_used(workload, path)
         for name, value in workload.serving:
             if value is None:
                 continue
-            what = f"serving.{name} with iperf3, whose client tells its server"
+            what = f"serving.{name} has no effect: an iperf3 server uses its client's value"
             yield Finding((*path, "serving", name), what, f"{name} for both ends")
         if workload.rate is not None and "udp" not in workload.transports:
-            yield Finding((*path, "rate"), "rate over tcp, which sends as fast as it can", "transports: udp")
+            yield Finding((*path, "rate"), "rate has no effect over tcp", "transports: udp")
 
     def resolve(self, workload: Iperf3, ends: Ends, path: Path) -> tuple[Iperf3, list[Finding]]:
         return workload, []

@@ -124,13 +124,15 @@ def _tests(run: RunDirectory, samples: RunSamples) -> tuple[list[_Test], list[_R
     rows: list[_Row] = []
     for client in run.nodes:
         steps = run.jobs.get(client, {}).get("steps", [])
-        told = [each for each in samples.records.get(client, ()) if each["type"] == "iperf3"]
+        results = [each for each in samples.records.get(client, ()) if each["type"] == "iperf3"]
         asked = [number for number, step in enumerate(steps) if step.get("app") == CLIENT]
-        seen = [each.get("step") for each in told]
+        seen = [each.get("step") for each in results]
         if seen != asked:
             rows.append((None, f"iperf3 {client} steps", str(asked), str(seen), []))
         tests += [
-            _Test(client, each["step"], steps[each["step"]]["options"], each) for each in told if each["step"] in asked
+            _Test(client, each["step"], steps[each["step"]]["options"], each)
+            for each in results
+            if each["step"] in asked
         ]
     return tests, rows
 

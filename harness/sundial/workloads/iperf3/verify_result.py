@@ -13,7 +13,7 @@ _NS_PER_MS = 1_000_000
 _MS_PER_S = 1000
 _BITS = 8
 LATE_S = 1.0
-"""By how much a test may last longer than it was told: it ends with the block under way."""
+"""By how much a test may last longer than its duration: it ends with the block under way."""
 _RELATIVE = 1e-6
 
 Difference = tuple[str, str, str]

@@ -32,15 +32,15 @@ class Mbcf(Traced, Sized):
     operations: Annotated[tuple[str, ...], Words("write", "read", "fifo", "signal", "swap", "cas", "fetch_add")] = (
         written("write")
     )
-    """One after the other; swap, cas (compare and swap) and fetch_add take 8 bytes."""
+    """Operations, in sequence; swap, cas (compare and swap) and fetch_add take 8 bytes."""
     modes: Annotated[tuple[str, ...], Words("round_trip", "stream")] = written("round_trip")
     """round_trip waits for the acknowledgement of each operation; stream only for that of the last."""
     total_timeout: Millis = written("25 s")
-    """An operation without result fails after this."""
+    """Time after which an operation without result fails."""
 
     @property
     def transports(self) -> tuple[str, ...]:
-        """As samples name it."""
+        """Its names in samples."""
         return (over_mbcf.OPERATIONS.name,)
 
 
@@ -66,7 +66,7 @@ class MbcfKind:
     def check(self, workload: Mbcf, ends: Ends, path: Path) -> Iterator[Finding]:
         waiting = [name for name in workload.operations if name not in _WITHOUT_RESULT]
         if "stream" in workload.modes and waiting:
-            what = f"a stream of {waiting[0]}: each of them has a result to wait for"
+            what = f"{waiting[0]} cannot be a stream: each operation waits for its result"
             yield Finding((*path, "modes"), what, f"round_trip, or the operations {', '.join(_WITHOUT_RESULT)}")
         yield from over_mbcf.check_wires(ends, path)
         yield from check_edges_known(workload, "MBCF", path)

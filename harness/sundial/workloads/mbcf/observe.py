@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MBCF in captures: the fields of its frames, read from the bytes, and a digest of what a frame asks for.
 
-Nothing of this comes from the dissector: what a tag stands for is told by frames of other ports, too (`verify_tags`).
+Nothing of this comes from the dissector: what a tag stands for also follows from frames of other ports (`verify_tags`).
 """
 
 from __future__ import annotations

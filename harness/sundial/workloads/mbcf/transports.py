@@ -31,7 +31,7 @@ _BETWEEN_NODES = frozenset({OPERATIONS.name, *NAMES})
 
 
 def is_mbcf(transport: str) -> bool:
-    """Whether messages over `transport` travel by memory-based communication."""
+    """True if `transport` uses memory-based communication."""
     return transport in _BETWEEN_NODES
 
 
@@ -43,10 +43,12 @@ def check_wires(ends: Ends, path: Path) -> Iterator[Finding]:
         first = network.node(name).nics[0]
         field = "server" if name == ends.server else "clients"
         if first.mtu < MTU_LEAST:
-            what = f"MBCF on {first.end} with an MTU of {first.mtu} bytes: its packets are not fragmented"
-            yield Finding((*path, field), what, f"an MTU of {MTU_LEAST} or more")
+            what = f"MBCF on {first.end} does not fit an MTU of {first.mtu} bytes: its packets are not fragmented"
+            yield Finding((*path, field), what, f"an MTU of at least {MTU_LEAST}")
         if network.domains[first.segment] != domain:
-            yield Finding((*path, field), f"MBCF between {first.end} and {ends.server}:eth0, which share no segment")
+            yield Finding(
+                (*path, field), f"MBCF needs one segment, and {first.end} and {ends.server}:eth0 are on different ones"
+            )
 
 
 def check_one_node_a_machine(workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
@@ -54,7 +56,7 @@ def check_one_node_a_machine(workloads: Sequence[WorkloadBase], network: Network
 
     def busy(machine: str) -> str:
         image = network.node(machine).image
-        return f"{machine!r} boots {image} and serves MBCF already: there a process is a node, one at a time"
+        return f"{machine!r} boots {image}, where only one process can be a node of MBCF, and has one already"
 
     serving: dict[str, str] = {}
     over_mbcf = [each for each in enumerate(workloads) if any(map(is_mbcf, each[1].transports))]

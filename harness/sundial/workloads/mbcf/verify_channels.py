@@ -390,7 +390,7 @@ class _Walk:
         self.accepted.append(row)
         known = channel.sent.get(seq)
         if known is None:
-            self.fault("mbcf.sequence", "only what was sent", f"{seq} arrived, nobody had sent it", row)
+            self.fault("mbcf.sequence", "only what was sent", f"{seq} arrived, but was not sent", row)
         elif known.arrived_ns is None:
             known.arrived_ns = time
             self.received[known.row] = time

@@ -49,7 +49,7 @@ def check_connections(first: pl.DataFrame) -> pl.DataFrame:
 
 
 def _made(sent: pl.DataFrame) -> pl.DataFrame:
-    """A TASKQUE write that nobody waits for has the name of the connection that it makes."""
+    """A TASKQUE write without an answer has the name of the connection that it makes."""
     name = (pl.col("mbcf_connection") & (OP_ID_CONNECTION - 1)) | OP_ID_CONNECTION
     bad = sent.filter(name != _OP_ID)
     return _findings("mbcf.op_id", bad, name.cast(pl.String), _OP_ID.cast(pl.String))

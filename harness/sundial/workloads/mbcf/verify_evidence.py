@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls and operations over MBCF are judged by, and what is asked of whoever speaks over it."""
+"""What calls and operations over MBCF are judged by, and what a protocol over it must provide."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Judgement:
     expected: dict[tuple[str, str, int], tuple[tuple[Frame, ...], tuple[Frame, ...]]] = field(default_factory=dict)
     """Frames of client and server, by transport, procedure and size."""
 
-    def claim(self, transaction: Transaction, call: int | None) -> None:
+    def attribute(self, transaction: Transaction, call: int | None) -> None:
         """The frames of a transaction are explained."""
         for part in transaction.frames.values():
             self.owner.update((row, call) for row, _ in part)

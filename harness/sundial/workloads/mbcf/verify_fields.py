@@ -60,7 +60,7 @@ from sundial.workloads.mbcf.wire import (
 
 UNPROVEN = (
     "MBCF: addresses and accesskeys against the memory of tasks; that all frames which use them agree is checked",
-    "MBCF: nonces that nobody returned",
+    "MBCF: nonces that were not returned",
 )
 
 PLACE_BYTES = 48

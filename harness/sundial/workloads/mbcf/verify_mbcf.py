@@ -68,7 +68,7 @@ class _Operations:
         for transaction in evidence.of_kind("operation"):
             # One that was refused for want of a place is made again, as another operation of the same call.
             if _refused(transaction):
-                judgement.claim(transaction, None)
+                judgement.attribute(transaction, None)
             else:
                 key = (transaction.node, transaction.task, transaction.peer_task, transaction.op or 0)
                 queues.setdefault(key, deque()).append(transaction)
@@ -76,13 +76,13 @@ class _Operations:
         for transaction in evidence.of_kind("setup"):
             if transaction.about == TARGET:
                 questions.setdefault((transaction.node, transaction.task), deque()).append(transaction)
-        told: dict[tuple[int, int], Place] = {}
+        places: dict[tuple[int, int], Place] = {}
         samples = evidence.samples.filter(pl.col("transport") == TRANSPORT)
         for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
             line = evidence.batches.get((str(client), batch), {})
             task = (evidence.nodes.get(str(client), 0), int(line.get("client_task") or 0))
             judged = _Batch(evidence, judgement, part.sort("call"), line, task, queues)
-            judgement.findings += judged.judge(questions.get(task, deque()), told)
+            judgement.findings += judged.judge(questions.get(task, deque()), places)
         judgement.findings += check_reported(evidence)
         return judgement
 
@@ -105,7 +105,7 @@ class _Batch:
     queues: Queues
     place: Place | None = None
 
-    def judge(self, questions: deque[Transaction], told: dict[tuple[int, int], Place]) -> Iterator[Finding]:
+    def judge(self, questions: deque[Transaction], places: dict[tuple[int, int], Place]) -> Iterator[Finding]:
         """What its task did, in that order; `questions` are its."""
         procedure, size = str(self.samples["procedure"][0]), int(self.samples["size"][0])
         start = int(self.samples["start_ns"].min())  # type: ignore[arg-type]
@@ -115,8 +115,8 @@ class _Batch:
                 yield self.samples["id"][0], f"samples.{field}", str(due), str(self.line[field]), []
         opening = questions.popleft() if questions else None
         if opening is not None:
-            self.judgement.claim(opening, None)
-            yield from check_open(self.evidence, opening, told)
+            self.judgement.attribute(opening, None)
+            yield from check_open(self.evidence, opening, places)
             self.place = place_of(self.evidence, opening)
         if procedure == "read" and size:  # something to be read
             yield from self.beside("write", size, 0, self.queue("write"))
@@ -128,7 +128,7 @@ class _Batch:
             yield from self.call(sample, queue.popleft() if queue else None, asks)
         if questions and asks_counts(self.evidence, questions[0]):
             counting = questions.popleft()
-            self.judgement.claim(counting, None)
+            self.judgement.attribute(counting, None)
             yield from check_counts(self.evidence, counting, self.samples)
         if procedure == "write":
             yield from self.beside("read", size, self.samples.height - 1, self.queue("read"))
@@ -143,7 +143,7 @@ class _Batch:
         if not queue or not self.samples["ok"].all():
             return
         transaction = queue.popleft()
-        self.judgement.claim(transaction, None)
+        self.judgement.attribute(transaction, None)
         expected = expect_operation(_operation(procedure), size, procedure == "write")
         wrong = list(_check_frames(self.evidence, None, transaction, expected))
         yield from wrong or self.contents(None, procedure, size, number, transaction, expected)
@@ -163,7 +163,7 @@ class _Batch:
             if sample["ok"]:
                 yield call, "mbcf.request", frames_text(expected.there), "none", []
             return
-        self.judgement.claim(transaction, call)
+        self.judgement.attribute(transaction, call)
         if sample["ok"]:
             wrong = list(_check_frames(self.evidence, call, transaction, expected))
             number = 0 if procedure == "read" else sample["call"]  # it was written before the first

@@ -70,13 +70,13 @@ def asks_counts(evidence: Evidence, asked: Transaction) -> bool:
     return len(seen) < TASKQUE_HEAD + _QUERY.size or _QUERY.unpack_from(seen, TASKQUE_HEAD)[1] != _OPEN
 
 
-def check_open(evidence: Evidence, asked: Transaction, told: dict[tuple[int, int], Place]) -> Iterator[Finding]:
-    """A server says the same to all who ask. `told`: what each has said first, by node and task."""
+def check_open(evidence: Evidence, asked: Transaction, places: dict[tuple[int, int], Place]) -> Iterator[Finding]:
+    """A server gives every client the same answer. `places`: the first answer of each, by node and task."""
     yield from _check(evidence, asked, _OPEN, b"")
     place = place_of(evidence, asked)
     if place is None:
         return
-    first = told.setdefault((asked.peer, asked.peer_task), place)
+    first = places.setdefault((asked.peer, asked.peer_task), place)
     due = _PLACE.pack(first.key, first.memory, first.fifo, first.handler, first.word, 1, 0)
     yield from check_frame(evidence, None, asked.frames[True][0][0], Due(due))
 
@@ -93,15 +93,15 @@ def check_counts(evidence: Evidence, asked: Transaction, samples: pl.DataFrame) 
 
 
 def check_reported(evidence: Evidence) -> Iterator[Finding]:
-    """What a server writes last of its own counts is what it told the client that asked last."""
-    told: dict[int, tuple[int, ...]] = {}
+    """The counts that a server writes last are those that it sent to the client that asked last."""
+    counts: dict[int, tuple[int, ...]] = {}
     for asked in evidence.of_kind("setup"):
         answer = asked.frames[True] if asked.about == TARGET else []
         if answer and evidence.carried[answer[0][0]].length == _COUNTED.size:
-            told[asked.peer] = _COUNTED.unpack(evidence.payload(answer[0][0]))[: len(_REPORTED)]
+            counts[asked.peer] = _COUNTED.unpack(evidence.payload(answer[0][0]))[: len(_REPORTED)]
     for name, lines in evidence.records.items():
         written = [line for line in lines if line["type"] == "counters" and line.get("app") == "mbcf-server"]
-        due = told.get(evidence.nodes.get(name, 0))
+        due = counts.get(evidence.nodes.get(name, 0))
         if written and due is not None:
             for field, count in zip(_REPORTED, due, strict=True):
                 if written[-1].get(field) != count:

@@ -73,7 +73,7 @@ class Transaction:
 
     kind: str
     node: int
-    """Of whoever began it."""
+    """The node that began it."""
     task: int
     peer: int
     peer_task: int
@@ -97,7 +97,7 @@ class Transaction:
     """(row, status) of RESULTs that tell of a failure."""
 
     def is_between(self, one: int, other: int) -> bool:
-        """Whether these tasks are its two, in either order: a server that is started anew is another task."""
+        """Whether these tasks are its two, in either order: a server that was restarted is another task."""
         return any({one, other} == {self.task, task} for task in (self.peer_task, *self.other_tasks))
 
     @property

@@ -34,7 +34,7 @@ def _octets(name: str, value: Value | Person) -> bytes:
 
 @lru_cache
 def values(name: str, *, reply: bool) -> bytes:
-    """What lies behind the header of a call, or of its reply."""
+    """What is behind the header of a call, or of its reply."""
     function = BY_NAME[name]
     if not reply:
         return b"".join(_octets(name, value) for value in function.arguments)

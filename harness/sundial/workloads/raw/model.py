@@ -20,7 +20,7 @@ from sundial.workloads.raw.expect import TCP_LEAST, edge_sizes
 
 PROCEDURE = "echo"
 PORT = 1026
-"""Of the server's program, UDP's and TCP's."""
+"""Ports of the server's program, UDP and TCP."""
 
 
 class Raw(FunctionCalling):
@@ -29,7 +29,7 @@ class Raw(FunctionCalling):
     app: Literal["raw"]
     """Raw socket echo."""
     transports: Annotated[tuple[str, ...], Words("udp", "tcp")]
-    """One after the other."""
+    """Transports, in sequence."""
 
     @property
     def tcp_ports(self) -> dict[int, object]:
@@ -40,7 +40,7 @@ def size_limit(transport: str) -> Limit:
     """Argument sizes that a transport can carry."""
     if transport == "udp":
         return Limit(0, MAX_UDP_PAYLOAD, "one UDP datagram")
-    return Limit(TCP_LEAST, SIZE_MOST, "the payload's header at least")
+    return Limit(TCP_LEAST, SIZE_MOST, "at least the payload's header")
 
 
 class RawKind:
@@ -56,7 +56,7 @@ class RawKind:
     def check(self, workload: Raw, ends: Ends, path: Path) -> Iterator[Finding]:
         yield from check_functions(workload, path)
         if "tcp" in workload.transports:
-            yield from sockets.check_tcp_mtu(ends, path, otherwise=", or udp alone")
+            yield from sockets.check_tcp_mtu(ends, path, otherwise=", or only udp")
         yield from sockets.check_fixed_sockets(workload, ends, path)
         yield from sockets.check_options_used(workload, path)
         yield from sockets.check_own_buffers(workload, ends, path)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What raw echoes carry: magic, sequence number, length and attempt, each in four bytes, then the pattern of payloads.
 
-A reply is its request. Where a request was sent more than once, which of them a reply returns is told by its attempt,
-which can be no other than those that were sent.
+A reply is its request. Where a request was sent more than once, the attempt in a reply says which of them it returns;
+it must be one of those that were sent.
 """
 
 from __future__ import annotations

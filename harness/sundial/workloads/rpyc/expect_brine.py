@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brine, RPyC's form for immutable values, and the messages and frames that carry it, for RPyC 4, 5 and 6.
 
-Written from the format, without the library: tests hold the two against each other.
+Written from the format, without the library: tests check the two against each other.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def pack(message: Message, *, bare_kind: bool) -> bytes:
 
 
 def unpack(data: bytes) -> Message:
-    """What some data say; which of the two forms they have is told by the first byte. Raises Malformed."""
+    """The message in some data; the first byte says which of the two forms it has. Raises Malformed."""
     bare = data[:1] in (b"\x01", b"\x02", b"\x03")
     value = decode(data, 1) if bare else decode(data)
     if not isinstance(value, tuple) or len(value) != (2 if bare else 3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both sides of a connection as machines: what each sends next follows from what it was told to do and what came.
+"""Both sides of a connection as machines: what each sends next follows from its job and from what came.
 
 A side reads its stream only where it waits, so what it sends is a function of the messages that came and of nothing
 else. Its program is a generator that yields `Send`, `Receive` or `Collect`. It knows no library: objects, references
@@ -61,7 +61,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Send:
-    """The side's next message; a request's number is given by whoever runs the machine."""
+    """The side's next message; the caller of the machine gives a request its number."""
 
     kind: Kind
     body: Any
@@ -172,7 +172,7 @@ class Side:
         return message.number
 
     def release(self, proxy: Proxy) -> Steps:
-        """Give a reference back; nobody waits for the answer."""
+        """Give a reference back without waiting for the answer."""
         del self.proxies[proxy.reference]
         number = yield from self.begin(Handler.DEL, proxy, proxy.count)
         self.answers[number] = None

@@ -14,8 +14,8 @@ from sundial.model.lists import CALLS_MOST, Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
 from sundial.workloads import function_words, functions, sockets
-from sundial.workloads.dying import Dying
 from sundial.workloads.rpyc.expect import MAJORS, VARIANTS
+from sundial.workloads.server_death import ServerDeath
 
 RPYC = Transport("rpyc", ("at_most_once",))
 CONTAINERS = ("list", "tuple")
@@ -50,26 +50,26 @@ class Rpyc(WorkloadBase):
     app: Literal["rpyc"]
     """RPyC calls."""
     functions: Annotated[tuple[str, ...], function_words.FunctionWords()] = written(function_words.ALL)
-    """One after another over one connection."""
+    """Functions, in sequence over one connection."""
     containers: Annotated[tuple[str, ...], Words(*CONTAINERS)] = written("list")
-    """What arrays are in: of lists only a reference crosses, tuples cross themselves. Functions without arrays are
-    called with the first alone."""
+    """Containers of arrays: a list is sent as a reference, a tuple by value. Functions without arrays are called only
+    with the first."""
     distance: Annotated[tuple[str, ...], Words(*VARIANTS)] = written("numpy")
-    """How the server computes function 12: numpy.array of both arguments, or zip; of lists each element is a call
+    """Method of function 12 at the server: numpy.array of both arguments, or zip; each element of a list is a call
     back."""
     tcp_nodelay: Annotated[tuple[bool, ...], _Flags()] = (False,)
-    """TCP_NODELAY on both ends, which RPyC does not set by itself. Both: one after the other, the second on the port
-    behind the first."""
+    """TCP_NODELAY on both ends; RPyC itself does not set it. Both values run in sequence, the second on the next
+    port."""
     port: Annotated[int, Whole(1024, 65534)] = PORT
-    """The server's, and the next one's where tcp_nodelay is both."""
+    """Port of the server; the second value of tcp_nodelay uses the next port."""
     calls: Annotated[int, Whole(1, CALLS_MOST)] = 10
     """Measured calls of each function."""
     warmup: Warmup = 1
-    """Calls of each function before those measured."""
-    die: Dying | None = None
-    """The server is killed, in the only connection of each client."""
+    """Calls of each function before the measured ones."""
+    die: ServerDeath | None = None
+    """Kill the server; each client must have one connection."""
     total_timeout: Millis = written("25 s")
-    """A request without an answer fails after this, and its call; what comes behind on its connection is not judged."""
+    """Time after which a request without answer fails, and its call; the rest of its connection is not verified."""
 
     @property
     def transports(self) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ class Rpyc(WorkloadBase):
 
     @property
     def ports(self) -> dict[bool, int]:
-        """Of its servers, by TCP_NODELAY."""
+        """Ports of its servers, by TCP_NODELAY."""
         return {nodelay: self.port + place for place, nodelay in enumerate(self.tcp_nodelay)}
 
     @property
@@ -115,19 +115,19 @@ class RpycKind:
     def check(self, workload: Rpyc, ends: Ends, path: Path) -> Iterator[Finding]:
         server = packages(ends.image(ends.server))
         if "numpy" in workload.distance and "distance" in workload.functions and "numpy" not in server:
-            what = f"numpy on {ends.server!r}, which boots {ends.image(ends.server).name}: it has none"
+            what = f"{ends.server!r} boots {ends.image(ends.server).name}, which has no numpy"
             yield Finding((*path, "distance"), what, "zip, or an image with numpy")
         for name, image in ends.images.items():
             version = packages(image)[PACKAGE]
             if int(version.split(".")[0]) not in MAJORS:
-                what = f"RPyC {version} on {name!r}, which boots {image.name}: its messages are not known"
+                what = f"{name!r} boots {image.name} with RPyC {version}, which is not supported"
                 yield Finding((*path, "app"), what, f"an image with RPyC {', '.join(map(str, MAJORS))}")
             elif version != server[PACKAGE]:
-                what = f"RPyC {version} on {name!r} and {server[PACKAGE]} on {ends.server!r}"
+                what = f"RPyC {version} on {name!r} differs from {server[PACKAGE]} on {ends.server!r}"
                 yield Finding((*path, "clients"), what, "images with one version")
         connections = workload.series * len(workload.tcp_nodelay) * len(list(workload.turns))
         if workload.die is not None and connections > 1:
-            what = f"die with {connections} connections of each client: those behind the first would be refused"
+            what = f"die allows one connection of each client, and there are {connections}"
             yield Finding((*path, "die"), what, "one series, container, distance and tcp_nodelay")
         yield from sockets.check_stream_mtu("RPyC", ends, path)
 

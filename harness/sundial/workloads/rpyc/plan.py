@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sundial.plan.workload import Host, Service, Step, Way, WorkloadPlan
-from sundial.workloads import dying
+from sundial.workloads import server_death
 from sundial.workloads.rpyc.model import PORT, Rpyc
 
 SERVER, CLIENT = "rpyc-server", "rpyc-client"
@@ -17,7 +17,7 @@ class RpycPlan:
 
     def services(self, workload: Rpyc, server: Host) -> Iterator[Service]:
         for nodelay, port in workload.ports.items():
-            options = {"port": port, "tcp_nodelay": nodelay} | dying.options(workload.die)
+            options = {"port": port, "tcp_nodelay": nodelay} | server_death.options(workload.die)
             yield Service(SERVER, options, instance=str(port))
 
     def steps(self, workload: Rpyc, way: Way) -> Iterator[Step]:

@@ -59,12 +59,12 @@ class RpycReport:
         batches = [_batch(record) for record in records.get("batch", []) if record.get("app") == CLIENT]
         if not batches:
             return
-        told = pl.DataFrame(batches, infer_schema_length=None, schema_overrides=_TYPES)
+        lines = pl.DataFrame(batches, infer_schema_length=None, schema_overrides=_TYPES)
         joins = ["client", "node_step", "series", "procedure"]
         calls = (
             samples.filter(pl.col("app").cast(pl.String) == CLIENT)
             .with_columns(pl.col(name).cast(_TYPES[name]) for name in joins)
-            .join(told, on=joins)
+            .join(lines, on=joins)
             .with_columns(asked=pl.col("exchanges") / pl.len().over(joins))
             .filter(~pl.col("warmup"))
         )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification of RPyC: both sides of each connection replayed, and each message held against what must be sent.
+"""Verification of RPyC: both sides of each connection replayed, and each message checked against what must be sent.
 
-What a side sends follows from what it was told to do and from the messages that came (`expect_sides`). So a message
+What a side sends follows from its job and from the messages that came (`expect_sides`). So a message
 without a cause, one that is missing, one for another request and one with another byte are all a difference between
 the streams of the capture and those of the machines (`verify_replay`); each connection has at most one, the first.
 """
@@ -25,7 +25,7 @@ from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, End, Explained, Way, conversations
 from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
-from sundial.workloads import dying, reporting, switches
+from sundial.workloads import reporting, server_death, switches
 from sundial.workloads.rpyc.expect_brine import writes
 from sundial.workloads.rpyc.expect_sides import Called
 from sundial.workloads.rpyc.plan import CLIENT
@@ -46,7 +46,7 @@ UNJUDGED = "rpyc_unjudged"
 """Bytes behind the first difference of a connection."""
 UNPROVEN: tuple[str, ...] = (
     "rpyc: the ids of objects and classes; only that each object has one, and each class one, while it is held",
-    "rpyc: when the collector of garbage runs; only that what it gives back was held by nobody else",
+    "rpyc: when the garbage collector runs; only that nothing else held what it gives back",
     "rpyc: the traceback of an exception between its first and its last line; only that all of a side are alike",
     "rpyc: the compressed bytes of a long message; only what they inflate to",
     "rpyc: what is sent on a connection behind its first difference, or from a call on that had its time",
@@ -217,7 +217,7 @@ class _Verification:
         if executed is None:
             return
         own = [each for each in self.found.all if each.server in service.ends and each.number not in self.attempts]
-        for field, right, seen in dying.check_death(
+        for field, right, seen in server_death.check_death(
             NAME,
             service.die_call,
             came=sum(executed.values()),

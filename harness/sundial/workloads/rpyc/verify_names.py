@@ -16,7 +16,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import End
-from sundial.workloads import dying, functions, switches
+from sundial.workloads import functions, server_death, switches
 from sundial.workloads.libraries import libraries_of
 from sundial.workloads.rpyc.expect import Version, version
 from sundial.workloads.rpyc.expect_sides import Calls
@@ -41,7 +41,7 @@ class Service:
 
 @dataclass
 class Planned:
-    """A connection that a client has told of."""
+    """A connection that a client has reported."""
 
     client: End
     server: End
@@ -77,7 +77,7 @@ def services(run: RunDirectory) -> list[Service]:
             if each.get("app") == SERVER:
                 port = int(each["options"]["port"])
                 ends = tuple((address, port) for address in addresses)
-                found.append(Service(name, port, ends, dying.call_of(each["options"])))
+                found.append(Service(name, port, ends, server_death.call_of(each["options"])))
     return found
 
 
@@ -160,15 +160,15 @@ def check_counters(
             if line["type"] == "counters" and line.get("app") == SERVER:
                 lines[machine, line.get("port", 0)].append(line)
     for service in known:
-        told, where = lines.pop((service.machine, service.port), []), f"nodes/{service.machine} port {service.port}"
+        own, where = lines.pop((service.machine, service.port), []), f"nodes/{service.machine} port {service.port}"
         right = executed.get((service.machine, service.port))
         if right is None:
             continue
-        if not told:
+        if not own:
             if right and (due or service.die_call):
                 yield None, f"{where} counters", "a line", "none", []
             continue
-        said = told[-1].get("by_function")
+        said = own[-1].get("by_function")
         said = said if isinstance(said, Mapping) else {}
         least = right if service.die_call is None else answered.get((service.machine, service.port), {})
         for name in sorted({*functions.BY_NAME, *right, *said}):
@@ -179,18 +179,18 @@ def check_counters(
         came = sum(right.values())
         total = came if service.die_call is None else min(came, service.die_call)
         for name, count in (("calls", total), ("failed", 0)):
-            if told[-1].get(name) != count:
-                yield None, f"{where} counters {name}", str(count), str(told[-1].get(name)), []
+            if own[-1].get(name) != count:
+                yield None, f"{where} counters {name}", str(count), str(own[-1].get(name)), []
         together = sum(seen for seen in said.values() if isinstance(seen, int))
-        if service.die_call is not None and together != told[-1].get("calls"):
-            yield None, f"{where} counters by_function", f"{told[-1].get('calls')} together", str(together), []
+        if service.die_call is not None and together != own[-1].get("calls"):
+            yield None, f"{where} counters by_function", f"{own[-1].get('calls')} together", str(together), []
         one = any(end in alone for end in service.ends)
         called = right if service.die_call is None else said
         for field_name, wanted, seen in switches.check_counters(
-            f"{where} counters", told[-1], called, alone=one, exact=one
+            f"{where} counters", own[-1], called, alone=one, exact=one
         ):
             yield None, field_name, wanted, seen, []
-        for before, after in pairwise(told):
+        for before, after in pairwise(own):
             if not before.get("calls", 0) <= after.get("calls", 0):
                 yield None, f"{where} counters calls", f"{before.get('calls')} or more", str(after.get("calls")), []
     for (machine, port), _ in sorted(lines.items()):

@@ -262,7 +262,7 @@ class Replay:
         return True
 
     def _tell_end(self) -> bool:
-        """Whether a side that waits can be told that the other's stream is over."""
+        """Whether the end of a stream can be delivered to a side that waits for it."""
         for track in self.tracks.values():
             other = self.tracks[not track.reply]
             done = other.over and track.side.received == len(other.judged) and other.next() is None

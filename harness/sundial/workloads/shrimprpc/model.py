@@ -27,21 +27,20 @@ class ShrimpRpc(Traced, Sized):
     app: Literal["shrimprpc"]
     """ShrimpRPC by shrimpgen's stubs."""
     procedures: Annotated[tuple[str, ...], Words(*PROCEDURES)] = written("inout")
-    """One after the other: data there, back, both ways. Those with 64 take opaque[64], and no other size; null takes
-    none."""
+    """Procedures, in sequence: data in, out, both. Those with 64 take opaque[64] and no other size; null takes none."""
     wait: Literal["poll", "notify"] = "poll"
-    """How both sides wait: by looking at memory, or asleep until a packet notifies them."""
+    """How both sides wait: they poll memory, or sleep until a packet notifies them."""
     total_timeout: Millis = written("25 s")
-    """A call without reply fails after this."""
+    """Time after which a call without reply fails."""
 
     @property
     def transports(self) -> tuple[str, ...]:
-        """As samples name it."""
+        """Its name in samples."""
         return (TRANSPORT.name,)
 
 
 def fixed_size(procedure: str) -> int | None:
-    """The only size of a procedure; None: it takes any."""
+    """The only size of a procedure; None: any."""
     return 0 if procedure == NULL else FIXED if procedure in FIXED_PROCEDURES else None
 
 

@@ -38,7 +38,7 @@ class ShrimpRpcPlan:
                     yield Step(CLIENT, options)
 
     def idle_services(self, host: Host) -> Iterator[Service]:
-        """It polls only when somebody has connected who does."""
+        """It polls only if a connected client does."""
         if host.node.mapped is not None:
             yield Service(SERVER, {})
 

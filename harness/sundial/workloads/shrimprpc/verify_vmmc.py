@@ -152,7 +152,7 @@ class _ShrimpRpc:
         return judgement
 
     def display_filter(self, call: Mapping[str, Any]) -> str | None:
-        """Sequence numbers begin anew with each client."""
+        """Sequence numbers restart with each client."""
         xid = call["xid"]
         return None if xid is None else f"vmmc.shrimp.seq == {xid}"
 
@@ -264,7 +264,7 @@ class _Batch:
             return way.packets.clear(), expected
         run, data = way.take()
         rows = run["row"].to_list()
-        self.judgement.claim(rows, sample["id"])
+        self.judgement.attribute(rows, sample["id"])
         if sample["ok"] or what == "request":
             pieces = packets(len(due), most, notify, _breaks(run, len(due)))
             expected = Expected(tuple(piece.length for piece in pieces))

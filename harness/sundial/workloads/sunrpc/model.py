@@ -24,7 +24,7 @@ _RINGS = frozenset(each.name for each in RINGS)
 
 
 def semantics_of(workload: SunRpc, transport: str) -> Semantics:
-    """What holds over `transport`: what was written, or what the transport gives by itself."""
+    """Semantics over `transport`: as written, or else the transport's."""
     return workload.semantics or TRANSPORTS[transport].semantics[0]
 
 
@@ -41,7 +41,7 @@ class SunRpcKind:
     def check(self, workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
         yield from check_functions(workload, path, "procedures")
         if "tcp" in workload.transports:
-            yield from sockets.check_tcp_mtu(ends, path, otherwise=", or udp alone")
+            yield from sockets.check_tcp_mtu(ends, path, otherwise=", or only udp")
         yield from _check_calls(workload, path)
         yield from _check_server(workload, ends.image(ends.server), path)
         yield from _check_semantics(workload, ends.image(ends.server), path)
@@ -98,15 +98,17 @@ def _check_rings(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
     """What only vRPC has, and what it needs of machines."""
     rings = _in_rings(workload)
     if workload.wait is not None and not rings:
-        yield Finding((*path, "wait"), f"wait over {workload.transports[0]}", f"transports: {VRPC}, {VRPC_MBCF}")
+        yield Finding(
+            (*path, "wait"), f"wait has no effect over {workload.transports[0]}", f"transports: {VRPC}, {VRPC_MBCF}"
+        )
     if workload.deliberate_above is not None and VRPC not in rings:
-        what = f"deliberate_above over {workload.transports[0]}, which has no deliberate updates"
+        what = f"deliberate_above has no effect over {workload.transports[0]}, which has no deliberate updates"
         yield Finding((*path, "deliberate_above"), what, f"transports: {VRPC}")
     if not rings:
         return
     for field, name in (("server", ends.server), *(("clients", client) for client in ends.clients)):
         if ends.image(name).node_is_process:
-            what = f"{rings[0]} with {name!r}, which boots {ends.image(name).name}: its library is SSS-CORE's"
+            what = f"{rings[0]} is not available on {name!r}, which boots {ends.image(name).name}"
             yield Finding((*path, field), what, "machines that boot ssscore")
             return
     if VRPC in rings:
@@ -117,28 +119,30 @@ def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
     others = [*_over_sockets(workload), *_in_rings(workload)]
     if workload.functions is not None:
         if workload.one_way:
-            yield Finding((*path, "one_way"), "one_way with functions, whose calls are all answered", "false")
+            yield Finding(
+                (*path, "one_way"), "one_way cannot be combined with functions, whose calls all have replies", "false"
+            )
         if workload.depth > 1:
-            what = f"depth {workload.depth} with functions, which are called one after another"
+            what = f"depth {workload.depth} cannot be combined with functions, which are called in sequence"
             yield Finding((*path, "depth"), what, "1")
             return
     if others and not workload.ack:
-        what = f"ack false over {others[0]}, which has no such acknowledgement"
+        what = f"ack: false has no effect over {others[0]}, which has no such acknowledgement"
         yield Finding((*path, "ack"), what, f"true, or the transports {_MBCF}")
     if others and workload.depth > 1:
-        what = f"depth {workload.depth} over {others[0]}, whose client waits for the reply of each call"
+        what = f"depth {workload.depth} is not supported over {others[0]}, whose client waits for each reply"
         yield Finding((*path, "depth"), what, f"1, or the transports {_MBCF}")
     elif workload.one_way and workload.depth > 1:
-        what = f"depth {workload.depth} with one_way: there are no replies to wait for"
+        what = f"depth {workload.depth} has no effect with one_way, which has no replies"
         yield Finding((*path, "depth"), what, "1")
     if workload.one_way and workload.functions is None and workload.procedures != ("sink",):
-        what = f"one_way with {', '.join(workload.procedures or (PROCEDURE,))}: only sink has no result"
+        what = f"one_way is not supported for {', '.join(workload.procedures or (PROCEDURE,))}: only sink has no result"
         yield Finding((*path, "one_way"), what, "procedures: sink")
     elif workload.one_way and _in_rings(workload):
-        what = f"one_way over {_in_rings(workload)[0]}"
+        what = f"one_way is not supported over {_in_rings(workload)[0]}"
         yield Finding((*path, "one_way"), what, f"false, or the transports tcp, {_MBCF}")
     elif workload.one_way and "udp" in workload.transports:
-        what = "one_way over udp: libtirpc does not send a call without waiting for its reply"
+        what = "one_way is not supported over udp: libtirpc always waits for a reply"
         yield Finding((*path, "one_way"), what, f"transports: tcp, {_MBCF}")
 
 
@@ -157,7 +161,7 @@ def _check_server(workload: SunRpc, image: ImageKind, path: Path) -> Iterator[Fi
     """`image`: the server's."""
     refused = [name for name in workload.transports if name in over_mbcf.TASKS_ONLY]
     if refused and image.node_is_process:
-        what = f"{refused[0]} with a server on image {image.name!r}, whose processes have no tasks"
+        what = f"{refused[0]} is not supported by a server on image {image.name!r}, whose processes have no tasks"
         yield Finding((*path, "transports"), what, "another transport, or a server on SSS-CORE")
 
 
@@ -166,24 +170,24 @@ def _check_semantics(workload: SunRpc, image: ImageKind, path: Path) -> Iterator
     for transport in workload.transports:
         allowed = TRANSPORTS[transport].semantics
         if workload.semantics is not None and workload.semantics not in allowed:
-            what = f"{workload.semantics} over {transport}"
+            what = f"{workload.semantics} is not supported over {transport}"
             yield Finding((*path, "semantics"), what, f"{', '.join(allowed)} over {transport}")
             return
     keeps_none = {"tcp", *_RINGS}
     cached = workload.semantics == "at_most_once" and not keeps_none.issuperset(workload.transports)
     if cached and "udp" in workload.transports and not image.keeps_replies:
-        what = f"at_most_once over udp with a server on image {image.name!r}, which keeps no replies"
+        what = f"at_most_once over udp needs a server that keeps replies, and image {image.name!r} has none"
         yield Finding((*path, "semantics"), what, f"at_least_once, or {_server_on('keeps_replies')}")
     if workload.reply_cache is not None and not cached:
-        what = "reply_cache without at_most_once over udp or MBCF: no reply would be kept"
+        what = "reply_cache has no effect without at_most_once over udp or MBCF"
         allowed_over = f"semantics: at_most_once, transports: udp, {_MBCF}"
         yield Finding((*path, "reply_cache"), what, allowed_over)
     others = _over_sockets(workload)
     if workload.die is not None and others and not image.keeps_replies:
-        what = f"die with a server for {others[0]} on image {image.name!r}"
+        what = f"die is not supported by a server for {others[0]} on image {image.name!r}"
         yield Finding((*path, "die"), what, f"{_server_on('keeps_replies')}, or MBCF transports")
     if workload.die is not None and workload.die.restart and not image.restarts_services:
-        what = f"restart with a server on image {image.name!r}, which cannot restart a service"
+        what = f"restart is not supported by image {image.name!r}, which cannot restart a service"
         yield Finding((*path, "die", "restart"), what, _server_on("restarts_services"))
 
 
@@ -194,8 +198,8 @@ def _check_threads(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding
     who = [f"{name!r}, which boots {image.name}" for name, image in single]
     who += [f"transport {name}" for name in _over_nodes(workload)]
     if who:
-        what = f"{workload.threads} threads with {who[0]}: its client has one"
-        yield Finding((*path, "threads"), what, "1; depth is calls under way over MBCF")
+        what = f"{workload.threads} threads are too many for {who[0]}: its client has one"
+        yield Finding((*path, "threads"), what, "1 (for parallel calls over MBCF use depth)")
 
 
 def _server_on(capability: str) -> str:

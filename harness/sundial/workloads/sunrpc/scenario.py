@@ -32,14 +32,14 @@ PROCEDURE = "echo"
 
 
 class Dying(Strict):
-    """Where a server ends itself, for experiments with faults."""
+    """Death of a server, for experiments with faults."""
 
     when: Literal["before", "during", "after"]
-    """Before the call is executed, when it has been and is not answered yet, or after its reply."""
+    """Moment: before the call is executed, after it but before the reply, or after the reply."""
     call: Annotated[int, Whole(1, CALLS_MOST)]
-    """The call, counted from 1 over all clients."""
+    """Number of the call, counted from 1 over all clients."""
     restart: Annotated[bool, Flag()] = False
-    """It is restarted each time, knowing nothing of what was before; where the server's image restarts services."""
+    """Restart it each time, without its former state; the server's image must support this."""
 
 
 class SunRpc(Traced, FunctionCalling):
@@ -48,38 +48,37 @@ class SunRpc(Traced, FunctionCalling):
     app: Literal["sunrpc"]
     """Sun RPC calls."""
     transports: Annotated[tuple[str, ...], Words(*TRANSPORTS)]
-    """One after the other: sockets, memory-based communication with a server of one of its types, or vRPC: messages in
-    rings, which are written over a backplane (vrpc) or by remote WRITEs of MBCF (vrpc-mbcf)."""
+    """Transports, in sequence: sockets, memory-based communication by type of server, or vRPC, whose messages are in
+    rings, written over a backplane (vrpc) or by remote WRITEs of MBCF (vrpc-mbcf)."""
     procedures: Annotated[tuple[str, ...], Words("null", "echo", "echo_string", "sink", "source")] = Field(
         default=(), validate_default=False, exclude_if=operator.not_
     )
-    """null has no argument; echo returns it; sink returns nothing; source returns so many bytes. Left out: echo,
-    or the functions that are written."""
+    """null has no argument, echo returns it, sink returns nothing, source returns as many bytes. Default: echo, or the
+    functions if they are given."""
     one_way: Annotated[bool, Flag()] = False
-    """Over TCP or MBCF and with the procedure sink alone: calls without reply, which the library collects and sends
-    together over TCP; one call with a reply ends those of a size."""
+    """Calls without reply, over TCP or MBCF and only for sink. Over TCP the library collects them and sends them
+    together; one call with a reply ends those of a size."""
     depth: Annotated[int, Whole(1, DEPTH_MOST)] = 1
-    """MBCF: calls under way at the same time, each with its result."""
+    """MBCF: calls under way in parallel, each with its result."""
     ack: Annotated[bool, Flag()] = True
-    """MBCF: ask for the acknowledgement of each request that the user sees, as kamesawa98's library does."""
+    """MBCF: request an acknowledgement of each request, as kamesawa98's library does."""
     semantics: Semantics | None = None
-    """How often a call is executed; left out: at least once over UDP, at most once over TCP and vRPC, exactly once over
-    MBCF.
-    At most once over UDP needs a server whose image keeps replies."""
+    """Semantics of calls. Default: at least once over UDP, at most once over TCP and vRPC, exactly once over MBCF.
+    At most once over UDP needs a server image that keeps replies."""
     reply_cache: Annotated[int, Whole(1, 4096)] | None = None
-    """Replies that the server keeps for calls that come again; only with at_most_once."""
+    """Replies that the server keeps for retransmitted calls; only with at_most_once."""
     die: Dying | None = None
-    """The server's echo task ends itself."""
+    """End the server's echo task."""
     wait: Literal["poll", "notify"] | None = None
-    """vRPC: how both ends wait for messages. poll (left out): they look at memory; notify: they sleep until their
-    kernel says that something has come."""
+    """vRPC: how both ends wait for messages. poll (default): they poll memory; notify: they sleep until their kernel
+    notifies them."""
     deliberate_above: Annotated[int, Whole(0, MESSAGE_MOST)] | None = None
-    """vrpc: longer messages, in bytes with their RPC header, go by deliberate update; left out: 1024."""
+    """vrpc: longer messages, in bytes with their RPC header, use deliberate update. Default: 1024."""
     auth: Literal["none", "sys"] = "none"
-    """AUTH_NONE or AUTH_SYS credentials."""
+    """Credentials: AUTH_NONE or AUTH_SYS."""
     send_buffer: Buffer | None = None
-    """Send buffer of the record stream over TCP; left out: the library's 65536."""
+    """Send buffer of the record stream over TCP. Default: the library's 65536."""
     recv_buffer: Buffer | None = None
-    """Receive buffer of the record stream over TCP; left out: the library's 65536."""
+    """Receive buffer of the record stream over TCP. Default: the library's 65536."""
     udp_message_size: Annotated[int, In(SIZE.between("400", "65504", example="60000"))] | None = None
-    """Largest UDP message (clntudp_bufcreate); left out: the library's 8800."""
+    """Largest UDP message (clntudp_bufcreate). Default: the library's 8800."""

@@ -225,8 +225,8 @@ def _answers(inside: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _waits(frames: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
-    """binding, of those while which a machine asked for a MAC address more than once, since nobody had answered: it
-    keeps few of the datagrams that wait for it."""
+    """binding, of those during which a machine asked for a MAC address more than once, because no answer came: it
+    keeps few of the datagrams that wait for one."""
     asked = frames.filter(
         pl.col("fate").is_null(),
         pl.col("direction") == OUTBOUND,

@@ -105,7 +105,7 @@ class Handles:
     def known(self, call: Transaction, task: int, at_ns: int) -> tuple[Bound, ...]:
         """What had been agreed on with a task when a frame of a call left.
 
-        A call that is repeated may meet a server that has been started anew, and has been asked anew."""
+        A repeated call may meet a server that was restarted, and that was asked again."""
         since, what = self.agreed.get((call.node, call.task, call.peer, task), ([], []))
         return tuple(what[: bisect_right(since, at_ns)])
 

@@ -103,7 +103,7 @@ def _counts(evidence: Evidence) -> dict[str, Mapping[str, Any]]:
 
 
 def restarts(run: RunDirectory, name: str) -> bool:
-    """Whether services are started anew on a machine."""
+    """True if services are restarted on a machine."""
     return any(service.get("restart", False) for service in run.jobs.get(name, {}).get("services", []))
 
 

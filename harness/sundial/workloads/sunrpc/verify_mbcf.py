@@ -142,7 +142,7 @@ def _judge(
         if not expected.fails and sample["ok"]:
             yield call, "mbcf.request", frames_text(expected.client), "none", []
         return
-    judgement.claim(transaction, call)
+    judgement.attribute(transaction, call)
     if expected.fails:
         rows = [row for row, _ in transaction.frames[False]]
         yield call, "mbcf.request", "none: it does not fit", f"{len(rows)} frames", rows
@@ -160,7 +160,7 @@ def _check_tasks(
     evidence: Evidence, sample: Mapping[str, Any], transaction: Transaction, line: Mapping[str, Any]
 ) -> Iterator[Finding]:
     """A call goes from the client's task to the one that its handle names at the end: the only one, unless services
-    are started anew on that machine."""
+    are restarted on that machine."""
     due = (line.get("client_task"), line.get("server_task"))
     node = next((name for name, number in evidence.nodes.items() if number == transaction.peer), "")
     if None in due or not sample["ok"] or restarts(evidence.run, node):
@@ -263,7 +263,7 @@ def _one_way(
         if key in explained or (key[0], transaction.peer) not in one_way or key[0] not in beside:
             continue
         if _is_null(transaction, said.options(beside[key[0]])):
-            judgement.claim(transaction, None)
+            judgement.attribute(transaction, None)
             yield from said.add_null(transaction, beside[key[0]])
 
 
@@ -284,7 +284,7 @@ def _check_flush(
         if sample["ok"]:
             yield sample["id"], "batch.reply", "a call with a reply behind them", "none", []
         return
-    judgement.claim(transaction, None)
+    judgement.attribute(transaction, None)
     for frames, part in ((expected.client, transaction.frames[False]), (expected.server, transaction.frames[True])):
         if not same(channels, part, frames) and transaction.attempts == 1:
             rows = [row for row, _ in part]
@@ -302,7 +302,7 @@ def _setting_up(evidence: Evidence, judgement: Judgement) -> Iterator[Finding]:
         expected = _EXPECTED.get(transaction.about or "")
         if expected is None:
             continue
-        judgement.claim(transaction, None)
+        judgement.attribute(transaction, None)
         asked, answer = (part_text(transaction.frames[side]).removesuffix("!") for side in (False, True))
         rows = [row for part in transaction.frames.values() for row, _ in part]
         if asked != frames_text(expected.client):

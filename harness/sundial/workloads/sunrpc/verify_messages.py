@@ -197,7 +197,7 @@ class _Walk:
     replies: int | None = None
     key: int | None = None
     server: int | None = None
-    """The task that was asked last: one that is started anew has another number."""
+    """The task that was asked last: one that was restarted has another number."""
     known: tuple[Bound, ...] = ()
     """What had been agreed on when the last frame left."""
     bound: Bound | None = None
@@ -271,7 +271,7 @@ class _Walk:
             self._piece(row, False, begin, 0)
 
     def _request(self, row: int) -> Iterator[Finding]:
-        """Types 3: into the FIFO or to the handler that the server has told, or into the area for long calls."""
+        """Types 3: into the FIFO or to the handler that the server has named, or into the area for long calls."""
         frame = self.evidence.carried[row]
         known = self.handles.known(self.transaction, frame.target_task, self.evidence.channels.sent_ns[row])
         if self.known != known:

@@ -15,7 +15,7 @@ from sundial.workloads.sunrpc.verify_rings import Finding, Record, Ring, check_l
 _XIDS = 1 << 32
 _ENDS = ("client_task", "server_node", "server_task")
 _LAST = "server_task"
-"""What a line says of its last call: a server may have been started anew before."""
+"""The field of a line that is about its last call: a server may have been restarted before."""
 _NONE: tuple[Record | None, Record | None] = (None, None)
 
 

@@ -28,7 +28,7 @@ Finding = tuple[int | None, str, str, str, list[int]]
 
 
 def check_ring_counts(run: RunDirectory, samples: RunSamples) -> pl.DataFrame:
-    """Findings about the last counts of each server that is neither killed nor started anew."""
+    """Findings about the last counts of each server that is neither killed nor restarted."""
     rows = [
         finding
         for name, lines in samples.records.items()

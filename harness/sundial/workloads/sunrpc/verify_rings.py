@@ -16,7 +16,7 @@ from sundial.workloads.sunrpc.expect import CALL, REPLY
 CONTROL, TAIL, HEAD, WORD = 4096, 256, 264, 8
 """Bytes of the control page, where its words are, and of one."""
 OWN_BYTES = TAIL
-"""What is in front of those is of whoever binds the two sides."""
+"""The fields in front of those belong to the protocol that binds the two sides."""
 RING = 131072
 BUFFER = CONTROL + RING
 QUARTERS = 4
@@ -250,7 +250,7 @@ def _text(spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _check_heads(own: Ring, other: Ring) -> Iterator[Finding]:
-    """A head is told once a quarter of the ring has been taken, and behind each skip: these, and no others."""
+    """A head is sent once a quarter of the ring has been taken, and behind each skip: these, and no others."""
     came = [tail.arrived_ns for tail, _ in other.tails if tail.arrived_ns is not None]
     due = list(_due_heads(other))
     taken = _last_taken(own, other)
@@ -270,12 +270,12 @@ def _check_heads(own: Ring, other: Ring) -> Iterator[Finding]:
 
 
 def _due_heads(ring: Ring) -> Iterator[tuple[int, int]]:
-    """What its reader tells, and how many records are in front of that."""
-    told = records = 0
+    """The heads that its reader sends, each with the number of records in front of it."""
+    last = records = 0
     for position, skip in ring.steps:
         records += not skip
-        if skip or (position - told) % _POSITIONS >= RING // QUARTERS:
-            told = position
+        if skip or (position - last) % _POSITIONS >= RING // QUARTERS:
+            last = position
             yield position, records
 
 
@@ -296,8 +296,8 @@ def room_ns(own: Ring, other: Ring) -> Iterator[int | None]:
     heads = ((head.arrived_ns, value) for head, value in other.heads if head.arrived_ns is not None)
     came, head = None, 0
     for position, skip in own.steps:
-        while (position - head) % _POSITIONS > RING and (told := next(heads, None)) is not None:
-            came, head = told
+        while (position - head) % _POSITIONS > RING and (following := next(heads, None)) is not None:
+            came, head = following
         if not skip:
             yield came
 

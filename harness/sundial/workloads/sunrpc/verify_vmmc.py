@@ -119,7 +119,7 @@ def _waits(evidence: Evidence, pairs: Sequence[Pair]) -> dict[Import, str]:
 
 
 def _check_pair(pair: Pair, wait: str | None) -> Iterator[Finding]:
-    """Both imports are of rings, and both sides wait as the client was told to."""
+    """Both imports are of rings, and both sides wait as the client's options say."""
     for each in (pair.there, pair.back):
         if (each.use, each.pages) != (USE, PAGES):
             rows = [each.request] if each.answer is None else [each.answer]

@@ -35,11 +35,11 @@ class Vmmc(Sized):
     """round_trip: there and the same size back; stream: `calls` transfers one after the other, one sample for all.
     Samples have it as procedure."""
     total_timeout: Millis = written("25 s")
-    """A call fails after this."""
+    """Time after which a call fails."""
 
     @property
     def transports(self) -> tuple[str, ...]:
-        """As samples name them."""
+        """Its names in samples."""
         return self.operations
 
 
@@ -69,7 +69,7 @@ class VmmcKind:
         )
         if not findings:
             findings = [
-                Finding((*path, "sizes"), f"{size} bytes are no whole stores", f"multiples of {WORD}")
+                Finding((*path, "sizes"), f"{size} bytes is not a multiple of {WORD}", f"multiples of {WORD}")
                 for size in resolved.sizes
                 if isinstance(size, int) and size % WORD
             ][:1]
@@ -80,7 +80,7 @@ class VmmcKind:
 
 
 def check_backplane(ends: Ends, path: Path) -> Iterator[Finding]:
-    """What calls over a backplane need: an interface of each client on the backplane that the server is on."""
+    """Findings where a client has no interface on the server's backplane."""
     for client in ends.clients:
         finding = backplane_between(ends.network, client, ends.server, path)
         if finding is not None:
@@ -89,12 +89,12 @@ def check_backplane(ends: Ends, path: Path) -> Iterator[Finding]:
 
 
 def backplane_between(network: Network, client: str, server: str, path: Path) -> Finding | None:
-    """What keeps a client from storing into a server's memory; None: nothing. `path` is the workload's."""
+    """A finding if a client cannot store into a server's memory; None: it can. `path` is the workload's."""
     near, far = network.node(client).mapped, network.node(server).mapped
     allowed = "machines with interfaces in one segment of kind vmmc"
     for field, name, nic in (("server", server, far), ("clients", client, near)):
         if nic is None:
-            return Finding((*path, field), f"{name!r} has no interface in a backplane", allowed)
+            return Finding((*path, field), f"{name!r} has no interface on a backplane", allowed)
     if near is not None and far is not None and near.segment != far.segment:
         what = f"{near.end} is in {near.segment!r}, and {far.end} in {far.segment!r}"
         return Finding((*path, "clients"), what, allowed)

@@ -44,7 +44,7 @@ class VmmcPlan:
         }
 
     def idle_services(self, host: Host) -> Iterator[Service]:
-        """One polls only when somebody has connected."""
+        """A server polls only if a client has connected."""
         if host.node.mapped is not None:
             yield Service(SERVER, {})
 

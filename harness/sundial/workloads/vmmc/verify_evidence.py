@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls and operations over a backplane are judged by, and what is asked of whoever speaks over it."""
+"""What calls and operations over a backplane are judged by, and what a protocol over it must provide."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Import:
     pages: int = 0
     use: int = 0
     ended_ns: int | None = None
-    """When its importer gave it up, or was told that the export is gone; None: neither."""
+    """When its importer gave it up, or learnt that the export is gone; None: neither."""
     gone: bool = False
     """The latter."""
 
@@ -136,7 +136,7 @@ class Evidence:
         return octets_of(packets, self.files)
 
     def contents(self, packets: pl.DataFrame) -> bytes:
-        """The data of some packets behind one another."""
+        """The data of some packets, concatenated."""
         if packets.is_empty():
             return b""
         octets = self.octets(packets)
@@ -226,7 +226,7 @@ class Judgement:
     expected: dict[tuple[str, str, int], tuple[Expected, Expected]] = field(default_factory=dict)
     """Packets of client and server, by transport, procedure and size."""
 
-    def claim(self, rows: Iterable[int], call: int | None) -> None:
+    def attribute(self, rows: Iterable[int], call: int | None) -> None:
         """These packets are explained."""
         self.owner.update(dict.fromkeys(rows, call))
 

@@ -40,7 +40,7 @@ _Given = tuple[int, int, int, int]
 
 UNPROVEN: tuple[str, ...] = (
     "vmmc: that a name, a key or a list of nodes is what an import was refused for",
-    "vmmc: when a kernel told its adapter that an export or an import is no more",
+    "vmmc: when a kernel removed an export or an import from its adapter",
 )
 
 
@@ -77,7 +77,7 @@ class _Found:
     given: dict[_Given, list[_Request]] = field(default_factory=dict)
     """Those that were granted."""
     gone: set[_Given] = field(default_factory=set)
-    """Exports of which an importer was told."""
+    """Exports whose end an importer has learnt."""
     given_up: dict[_Request, int | None] = field(default_factory=dict)
     """When the exporter heard so."""
     deaf_ns: Mapping[int, float] = field(default_factory=dict)

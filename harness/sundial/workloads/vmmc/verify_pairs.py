@@ -142,7 +142,7 @@ def _hello(evidence: Evidence, judgement: Judgement, there: Import) -> _Hello | 
     if there.key != OFFERED_KEY:
         judgement.findings.append((None, "vmmc.import.key", str(OFFERED_KEY), str(there.key), [there.request]))
     hello = _own(evidence, there)
-    judgement.claim(hello["row"], None)
+    judgement.attribute(hello["row"], None)
     data = evidence.contents(hello)
     if hello.is_empty() or (there.gone and len(data) < _HELLO.size):
         return None
@@ -174,7 +174,7 @@ def _pair(evidence: Evidence, judgement: Judgement, hello: _Hello, back: Import)
         rows = hello.packets["row"].to_list()
         judgement.findings.append((None, "vmmc.hello", "before the server imports", "later", rows))
     welcome = _own(evidence, back)
-    judgement.claim(welcome["row"], None)
+    judgement.attribute(welcome["row"], None)
     if welcome.is_empty():
         return None
     judgement.findings += _check_words(welcome, WORD, "welcome", hello.notify)

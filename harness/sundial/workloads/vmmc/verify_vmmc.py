@@ -107,7 +107,7 @@ class _Way:
         part = self.packets.slice(self.at, len(self.pieces))
         self.at += part.height
         for row, owner in zip(part["row"], self.owners, strict=False):
-            judgement.claim([row], owner)
+            judgement.attribute([row], owner)
         judgement.findings += self._differences(evidence, part, call)
         self.pieces, self.owners, self.data, self.ends = [], [], [], []
         return part

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sundial.model.load import load_experiments
-from sundial.papers.santos18 import beside, experiments
+from sundial.papers.santos18 import experiments, other_systems
 from sundial.papers.santos18.extents import EXTENTS
 from sundial.papers.santos18.paper import Place
 from sundial.papers.santos18.results import Case
@@ -46,7 +46,7 @@ def test_each_system_is_called_with_each_function(place: Place) -> None:
     )
     others = {
         (system.workload["app"], tuple(system.workload.get("transports", system.workload.get("languages", ()))))
-        for system in beside.SYSTEMS.values()
+        for system in other_systems.SYSTEMS.values()
         if place in system.places
     }
     assert called == Counter([("grpc", ()), ("rpyc", ()), *others])
@@ -56,9 +56,9 @@ def test_each_system_is_called_with_each_function(place: Place) -> None:
 
 
 def test_a_step_says_whose_calls_they_are() -> None:
-    assert beside.system_of("echo-client", "tcp") == "sunrpc-tcp"
-    assert beside.system_of("raw-client", "tcp") == "raw-tcp"
-    assert beside.system_of("grpc-client", "grpc") is None
+    assert other_systems.system_of("echo-client", "tcp") == "sunrpc-tcp"
+    assert other_systems.system_of("raw-client", "tcp") == "raw-tcp"
+    assert other_systems.system_of("grpc-client", "grpc") is None
     assert experiments._case("dce", "local", "void", {}) == Case("dce", "local", "void")
     options = {"tcp_nodelay": True, "container": "tuple", "distance": "zip"}
     assert experiments._case("rpyc", "local", "void", options) == Case("rpyc", "local", "void", nodelay=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from sundial.papers.santos18 import beside, figures
+from sundial.papers.santos18 import figures, other_systems
 from sundial.papers.santos18.paper import PATH, Santos18
 from sundial.papers.santos18.reproduce import KIND, SantosOutcome
 from sundial.papers.santos18.results import CALLS_COLUMNS, DISTANCE, SLOPES_COLUMNS, Case, Results, Slope
@@ -31,7 +31,7 @@ def measured() -> Results:
         points = {delay: 5 + trips * delay for delay in (0.0, 2.0, 4.0)}
         results.slopes[Case(system, "remote", "void")] = Slope(points)
         put(results, system, "remote", DISTANCE, 6.0)
-    for place, (word, system) in enumerate(beside.SYSTEMS.items()):
+    for place, (word, system) in enumerate(other_systems.SYSTEMS.items()):
         for where, function in itertools.product(system.places, NAMES):
             put(results, word, where, function, 0.1 + place)
     return results
@@ -118,7 +118,7 @@ def test_rows_have_a_cell_for_each_column(page: Page) -> None:
 def test_one_table_has_all_systems(page: Page) -> None:
     table = next(section.table for section in page.sections if section.anchor == "systems")
     assert table is not None
-    assert [column.title for column in table.columns][2:] == [*beside.NAMES.values(), "gRPC", "RPyC"]
+    assert [column.title for column in table.columns][2:] == [*other_systems.NAMES.values(), "gRPC", "RPyC"]
     assert [row[:2] for row in table.rows] == list(itertools.product(("local", "remote"), NAMES))
     void = dict(zip([column.title for column in table.columns], table.rows[0], strict=True))
     assert (void["plain TCP"], void["Sun RPC, MBCF"], void["DCE RPC"]) == ("0.100", DASH, "4.100")

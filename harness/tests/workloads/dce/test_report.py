@@ -19,7 +19,7 @@ RTT_NS = 2 * MS
 
 
 def batch(step: int, size: int, thread: int = 0, **fields: Any) -> dict[str, Any]:
-    told = {"policy": "window", "semantics": "at_most_once", "fragment_bytes": 4096, "window_bytes": 32768}
+    options = {"policy": "window", "semantics": "at_most_once", "fragment_bytes": 4096, "window_bytes": 32768}
     counters = {
         "fragments": 4,
         "fragments_resent": 0,
@@ -29,7 +29,7 @@ def batch(step: int, size: int, thread: int = 0, **fields: Any) -> dict[str, Any
     }
     return {
         "type": "batch", "app": "dce-client", "machine": "client", "step": step, "series": 0, "procedure": "put",
-        "size": size, "thread": thread, "counters": counters, **told, **fields,
+        "size": size, "thread": thread, "counters": counters, **options, **fields,
     }  # fmt: skip
 
 
@@ -70,12 +70,12 @@ def test_threads_are_one_rate(tmp_path: Path) -> None:
 
 
 def test_functions_have_a_row_each_with_the_bytes_of_their_messages() -> None:
-    told = [batch(step, size, procedure=name) for step, (name, size) in enumerate((("person", 17), ("int", 4)))]
+    lines = [batch(step, size, procedure=name) for step, (name, size) in enumerate((("person", 17), ("int", 4)))]
     made, other = (
         each.with_columns(procedure=pl.lit(name).cast(load.SAMPLES["procedure"]))
         for each, name in ((calls(0, 17), "person"), (calls(1, 4, rtt_ns=3 * MS), "int"))
     )
-    table = tables(told, made, other)["Round trip by function"]
+    table = tables(lines, made, other)["Round trip by function"]
     assert cells(table, "function", "request (B)", "reply (B)", "calls", "median") == [
         ("int", "4", "4", "4", "3\u202f000.0"),
         ("person", "34", "34", "4", "2\u202f000.0"),

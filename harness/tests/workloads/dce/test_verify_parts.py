@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datagrams put together from frames, activities told apart, names from seeds, counters against pauses."""
+"""Datagrams put together from frames, activities reply apart, names from seeds, counters against pauses."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ def test_datagrams_go_to_their_activity_and_side() -> None:
 
 
 def test_a_question_of_the_server_names_its_activity_and_the_answer_does_not() -> None:
-    asked, told = datagram(encode(question()), back=True), datagram(encode(answer()))
-    sides, others = divide([asked, told], [activity()])
+    asked, reply = datagram(encode(question()), back=True), datagram(encode(answer()))
+    sides, others = divide([asked, reply], [activity()])
     assert not others
-    assert [each for _, each, _ in sides[ACTIVITY].client.sent] == [told]
-    assert divide([told], [activity()])[1]
+    assert [each for _, each, _ in sides[ACTIVITY].client.sent] == [reply]
+    assert divide([reply], [activity()])[1]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_line_is_looked_for_in_later_pauses_and_missed_in_none() -> None:
     assert found(last) == found(later, later, later) == []
     assert found(last, line()) == ["2"], "the first count that differs: fragments"
     assert found(line(), last, sure=(True, True, True, True)) == ["none before line 1"]
-    # Neither a line of no pause nor the search for it in all of them changes what later lines are held against.
+    # Neither a line of no pause nor the search for it in all of them changes what later lines are checked against.
     assert found(line(fragments=9), later, last) == ["9"]
 
 
@@ -323,7 +323,7 @@ def silent_from(first_s: float, last_s: float, hint: int) -> Sides:
 @pytest.mark.parametrize(
     ("first_s", "said", "given"),
     [
-        (100, 2, (2, False)),  # nobody is forgotten yet
+        (100, 2, (2, False)),  # no client is forgotten yet
         (100, 0, (2, False)),
         (200, 0, (0, True)),  # the first may be
         (200, 2, (2, False)),

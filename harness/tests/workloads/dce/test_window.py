@@ -26,7 +26,7 @@ def lockstep(policy: Policy, count: int, window: int = 8) -> tuple[list[int], li
                 answers.append((fragment, serial))
             serial += 1
             burst += 1
-        assert burst, "it waits for a fack that nobody sends"
+        assert burst, "it waits for a fack that does not come"
         bursts.append(burst)
         for fragment, answered in answers:
             sender.fack(fragment, (), answered, window)

@@ -197,7 +197,7 @@ def test_the_collector_may_come_at_any_place() -> None:
     reply_at = next(at for at in range(call + 2, len(order)) if order[at][0] and message(order[at][1]).number == number)
     order.insert(reply_at, (True, frame(pack(Message(Kind.REPLY, number + 1, (1, None)), bare_kind=False))))
     assert replay(FIVE, joined(order)).difference is None
-    # The same with a count that nobody has passed.
+    # The same with a count that was not passed on.
     wrong = Message(Kind.REQUEST, number + 1, (15, (2, (early.body[1][1][0], (1, 2)))))
     order[call] = (False, frame(pack(wrong, bare_kind=False)))
     assert differs(order)[:2] == ("request", "message")

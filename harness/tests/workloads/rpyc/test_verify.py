@@ -234,7 +234,7 @@ def retransmits_left_out(spoken: Spoken) -> None:
 
 
 def no_close(spoken: Spoken) -> None:
-    """What it ends with is a request that nobody answers."""
+    """It ends with a request without an answer."""
     del spoken.order[spoken.place(False, lambda found: found.kind == Kind.REQUEST and found.body[0] == Handler.CLOSE)]
 
 
@@ -315,7 +315,7 @@ def test_a_server_that_was_still_starting(tmp_path: Path) -> None:
     settled = spoken.settle()
     assert fields(settled) == []
     assert settled.classes.height == spoken.frames.height
-    # What the server counts is still held against the one that was served.
+    # What the server counts is still checked against the one that was served.
     counted = Spoken(tmp_path / "counted", clock="real", refused=CLIENT_PORT - 1)
     counted.counters[0]["by_function"] |= {"void": CALLS + 1}
     assert fields(counted.settle()) == ["nodes/server port 18861 counters void"]

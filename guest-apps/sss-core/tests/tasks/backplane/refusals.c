@@ -55,7 +55,7 @@ static void refusals_client(void)
     setup.node = SSS_INFO->node;
     tell("itself", vmmc_import(&setup));
     setup.node = 0;
-    tell("nobody", vmmc_import(&setup));
+    tell("node 0", vmmc_import(&setup));
     setup.node = (uint16_t)peer;
     setup.gone = (uint32_t *)0x70000000;
     tell("not its word", vmmc_import(&setup));

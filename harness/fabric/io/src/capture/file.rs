@@ -45,7 +45,7 @@ impl CaptureFile {
         Ok(Self { path: path.to_owned(), file, epoch_ns, buffer })
     }
 
-    /// Appends a record of `at`, whose bytes `put` appends to those given; it is told the stamp, ns since 1970.
+    /// Appends a record of `at`. `put` gets the stamp (ns since 1970) and appends the record's bytes.
     pub(super) fn append(
         &mut self,
         at: Time,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sundial_core::{Builder, Invalid, Kinds, MAX_FRAME_BYTES, Span};
+use sundial_core::{Builder, Invalid, Kinds, MAX_FRAME_BYTES, Span, Time};
 use sundial_wire::ethernet::HEADER_BYTES;
 
 use super::devices::{Device, Devices};
@@ -70,6 +70,7 @@ pub(super) struct Config {
     shm: Option<PathBuf>,
     #[serde(default)]
     linger_ns: u64,
+    deadline_ns: Option<u64>,
     #[serde(default)]
     done_machines: Vec<String>,
     machines: Vec<Machine>,
@@ -141,7 +142,7 @@ impl TryFrom<String> for Mac {
         let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
         match octets.and_then(|octets| octets.try_into().ok()) {
             Some(octets) => Ok(Self(octets)),
-            None => Err(format!("{text:?} is no address such as 02:53:44:00:00:01")),
+            None => Err(format!("{text:?} is not a MAC address such as 02:53:44:00:00:01")),
         }
     }
 }
@@ -190,6 +191,7 @@ impl Config {
             control: self.control,
             shm: self.shm,
             linger: Span::from_ns(self.linger_ns),
+            deadline: self.deadline_ns.map(Time::from_ns),
             done_machines,
             machines: self.machines.into_iter().map(machine).collect(),
             devices: plugs.devices.into_configs(),

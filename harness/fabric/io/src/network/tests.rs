@@ -55,7 +55,7 @@ fn run(seed: u64) -> Vec<Vec<u8>> {
     run_watched(seed, |_, _| {})
 }
 
-/// The same with somebody who looks on after each frame.
+/// The same with an observer that looks after each frame.
 fn run_watched(seed: u64, mut watch: impl FnMut(&mut Network, &Path)) -> Vec<Vec<u8>> {
     let directory = tempfile::tempdir().expect("a directory");
     let mut network = Network::open(&config(directory.path(), seed), EPOCH_NS).expect("room");

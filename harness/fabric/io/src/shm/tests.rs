@@ -259,7 +259,7 @@ fn a_folder_that_is_there_is_left_alone() {
 #[test]
 fn too_little_room_is_said_in_one_line() {
     let text = explain(Errno::NOSPC.into(), Path::new("/proc/nothing/run"), 80_000_000);
-    assert_eq!(text.kind(), io::ErrorKind::StorageFull, "no room to be told of there");
+    assert_eq!(text.kind(), io::ErrorKind::StorageFull, "that file system cannot report its free space");
     let text = explain(Errno::NOSPC.into(), Path::new("/dev/shm/run"), 80_000_000).to_string();
     assert!(text.starts_with("80.0 MB are needed, /dev/shm has "), "{text}");
     assert!(!text.contains('\n'));

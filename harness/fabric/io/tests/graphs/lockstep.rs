@@ -37,7 +37,7 @@ struct Traced {
     promised: Vec<Time>,
 }
 
-/// What every machine is told.
+/// The notices of each machine.
 pub fn run(world: &World, config: &Config) -> Vec<Vec<Notice>> {
     let network = Network::open(config, EPOCH_NS).expect("room");
     let distances = network.distances();
@@ -64,7 +64,7 @@ pub fn run(world: &World, config: &Config) -> Vec<Vec<Notice>> {
             Turn::Fabric { safe_ns } => run.work(safe_ns),
         }
     }
-    assert!(run.is_over(), "nobody can go on");
+    assert!(run.is_over(), "no machine can go on");
     run.machines.into_iter().map(|machine| machine.heard).collect()
 }
 

@@ -19,7 +19,7 @@ pub struct Machine {
     sent: usize,
     /// Nothing before this may happen any more.
     pub now_ns: u64,
-    /// All that it was told.
+    /// All notices that it got.
     pub heard: Vec<Notice>,
 }
 

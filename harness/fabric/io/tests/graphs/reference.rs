@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The same network, worked on one event after the other by somebody who knows all of them.
+//! The same network, with all events known and handled in order.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ struct Reference {
 /// Port and time of the latest sight of each address.
 type Table = BTreeMap<[u8; 6], (usize, Time)>;
 
-/// What every machine is told.
+/// The notices of each machine.
 pub fn run(world: &World, config: Config) -> Vec<Vec<Notice>> {
     let segments = config.segments.iter().map(|segment| segment.build(config.seed)).collect();
     let tables = vec![Table::new(); config.devices.len()];

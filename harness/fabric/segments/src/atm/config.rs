@@ -87,7 +87,7 @@ struct CaptureFields {
 const RATES_BPS: RangeInclusive<u64> = 64_000..=1_000_000_000_000;
 /// A cell, and room for what a line puts before each.
 const CELL_OCTETS: RangeInclusive<u32> = 53..=128;
-/// Ten seconds: more is no ATM, and sums stay far from the end of the clock.
+/// Ten seconds: no ATM network has more, and sums stay far from the end of the clock.
 const TIMES_NS: RangeInclusive<u64> = 0..=10_000_000_000;
 /// What the cells of contracts and of shaping are counted as.
 const COUNTED_OCTETS: u32 = 53;

@@ -138,7 +138,7 @@ impl Lan {
         clients.filter(move |(_, client)| client.waits_for(port)).map(|(number, _)| number)
     }
 
-    /// Control frames that nobody understood, at `port` or from there at the servers.
+    /// Control frames that were not understood, at `port` or from there at the servers.
     pub(super) fn ignored_sdus(&self, port: usize) -> u64 {
         self.clients[port].ignored_sdus() + self.services.ignored_sdus(port)
     }

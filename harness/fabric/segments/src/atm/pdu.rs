@@ -10,7 +10,7 @@ use sundial_wire::atm::encapsulation::Encapsulation;
 
 use super::lane::Sdu;
 
-/// What an adapter sends on a VC. Its octets are made when somebody reads them: a capture, or a receiver that has
+/// What an adapter sends on a VC. Its octets are made when they are read: a capture, or a receiver that has
 /// to compute its CRC.
 #[derive(Debug)]
 pub(super) struct Pdu {

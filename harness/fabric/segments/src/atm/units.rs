@@ -21,7 +21,7 @@ pub(super) const LAST_DEPARTURE: Time = Time::from_ns(LAST_HOUR * NS_PER_HOUR + 
 
 /// The instant `time`.
 pub(super) fn at(time: Time) -> Units {
-    time.as_ps().checked_mul(PER_PS).expect("nobody calls the model later than it says")
+    time.as_ps().checked_mul(PER_PS).expect("the model is not called later than it allows")
 }
 
 /// The length of `span`; [`Span::MAX`] stays endless.

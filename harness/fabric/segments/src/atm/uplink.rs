@@ -101,7 +101,7 @@ impl Uplink {
         if start >= limit {
             return None;
         }
-        let mut turns = self.turns.take().expect("it has just told whose turn it is");
+        let mut turns = self.turns.take().expect("they were read above");
         let alone = turns.queues.len() == 1;
         let queue = turns.queues.get_mut(&channel).expect("it is its turn");
         let waiting = queue.front_mut().expect("no queue is empty");

@@ -199,7 +199,7 @@ fn retries_start_whole_slots_after_the_jam() {
     hub.handle_frame(at(0), 0, frame(60));
     hub.handle_frame(at(0), 1, frame(60));
     // Jams end at 9.6 us and are heard until 10.6 us: with no slot drawn a station starts at 20.2 us,
-    // after the gap; with one at 9.6 + 51.2 = 60.8 us, if nobody is before it.
+    // after the gap; with one at 9.6 + 51.2 = 60.8 us, if no other is before it.
     run(&mut hub);
     let dues: Vec<Time> = deliveries(&mut hub).into_iter().map(|(due, _)| due).collect();
     let first = dues[0];

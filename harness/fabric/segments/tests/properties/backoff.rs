@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who gets a hub after a collision, held against the draws of the standard's backoff.
+//! Who gets a hub after a collision, checked against the draws of the standard's backoff.
 //!
 //! All stations have a frame to send at all times. After a collision of all of them, station i draws r_i
 //! below 2^min(attempts, 10), independently (802.3, 4.2.3.2.5): those with the least r send next, and
@@ -12,7 +12,7 @@ use sundial_core::{Direction, Frame, Output, Segment, SegmentParameters, Span, T
 use sundial_segments::hub::{Hub, HubParameters};
 
 const SLOT_BITS: u64 = 512;
-/// More than lies between the first and the last station that notice one collision (at most twice the way
+/// More than the time between the first and the last station that notice one collision (at most twice the way
 /// and carrier sense), less than jam and gap, which lie between two collisions.
 const SAME_COLLISION_BITS: u64 = 120;
 const FRAME_BYTES: usize = 1514;

@@ -64,7 +64,7 @@ pub fn put_pdu_with(
     put(out);
 }
 
-/// Appends the record of a cell. The check of its header is no part of it, but of its length on the wire.
+/// Appends the record of a cell. The check of its header is not part of it, but counts in its length on the wire.
 pub fn put_cell(out: &mut Vec<u8>, stamp_ns: u64, way: Way, header: CellHeader, payload: &[u8]) {
     let kept = cell::HEADER_OCTETS + PAYLOAD_OCTETS;
     let flags = VARYING_LENGTH | way as u8;

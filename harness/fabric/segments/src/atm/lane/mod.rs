@@ -147,10 +147,10 @@ pub(super) enum Action {
     Send { vci: u16, sdu: Sdu },
     /// A frame of the machine leaves its ring and goes nowhere.
     Drop { frame: Frame, reason: &'static str, comment: String },
-    /// Set up a data direct VC; both ends are told with `handle_connected` when it is there. The other end
-    /// may be calling, too.
+    /// Set up a data direct VC; both ends get `handle_connected` when it is there. The other end may be
+    /// calling, too.
     Connect { peer: usize },
-    /// Release a data direct VC; both ends are told with `handle_released` before anything else is done.
+    /// Release a data direct VC; both ends get `handle_released` before anything else is done.
     /// What was handed to it is still carried. Nothing happens if the other end has just released it.
     Release { peer: usize },
 }

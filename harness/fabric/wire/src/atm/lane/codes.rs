@@ -48,9 +48,9 @@ codes! {
         FlushRequest = 0x0007,
         /// LE_FLUSH_RESPONSE.
         FlushResponse = 0x0107,
-        /// LE_NARP_REQUEST, which nobody answers.
+        /// LE_NARP_REQUEST, which has no answer.
         NarpRequest = 0x0008,
-        /// LE_TOPOLOGY_REQUEST, which nobody answers.
+        /// LE_TOPOLOGY_REQUEST, which has no answer.
         TopologyRequest = 0x0009,
     }
 }

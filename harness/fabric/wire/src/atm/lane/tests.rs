@@ -66,7 +66,7 @@ fn le_arp_response_of_a_proxy() {
     let frame = ControlFrame {
         flags: Flags::REMOTE,
         target_address: AtmAddress::new(proxy, 0),
-        ..arp_request().response().expect("somebody answers LE_ARP")
+        ..arp_request().response().expect("LE_ARP has a response")
     };
     assert_octets(frame, &expected);
 }

@@ -41,7 +41,7 @@ enum Channel {
 pub(super) enum Due {
     /// Ask the client at this port whether it is ready to receive.
     Query(usize),
-    /// Nobody has used the channel, or the caller never got ready.
+    /// The channel has not been used, or the caller never got ready.
     Release(usize),
     /// Frames may be sent to the client at this port from now on.
     Ready(usize),

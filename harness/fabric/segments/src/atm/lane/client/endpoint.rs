@@ -78,8 +78,8 @@ impl Endpoint {
         self.settings.relays[self.settings.port]
     }
 
-    /// Where frames to `address` go if every client knows every port from the start. What is no port's
-    /// address is behind a device: with just one other, it is there.
+    /// Where frames to `address` go if every client knows every port from the start. An address of no
+    /// port is behind a device: with just one other, it is there.
     pub(super) fn static_path(&self, address: Address) -> Path {
         let ClientSettings { port, macs, relays, .. } = &self.settings;
         let is_other = |peer: &usize| peer != port;

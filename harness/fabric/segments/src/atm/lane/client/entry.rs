@@ -130,7 +130,7 @@ impl Entry {
         }
     }
 
-    /// Frames of longer ago than C11 and C22 stand in nobody's way.
+    /// Frames of longer ago than C11 and C22 delay no other.
     fn forget(&mut self, now: Time, endpoint: &Endpoint) {
         let time = endpoint.lane().unknown_frame_time;
         while self.unknown.front().is_some_and(|&sent| sent + time <= now) {

@@ -47,7 +47,7 @@ impl PathOrder {
     pub(super) fn flush(&mut self, now: Time, next: Path, endpoint: &mut Endpoint) {
         let (Some((used, _)), None) = (self.used, &self.flush) else { return };
         let peer = match (used, next) {
-            // Nobody can answer for a channel that is gone: C22 alone ends the waiting.
+            // No client can answer for a channel that is gone: only C22 ends the waiting.
             (Path::Direct(peer), _) if !endpoint.channels.is_ready(peer) => return,
             (Path::Direct(peer), _) | (Path::Bus, Path::Direct(peer)) => peer,
             (Path::Bus, Path::Bus) => return,
@@ -85,7 +85,7 @@ impl PathOrder {
         self.flush.is_some()
     }
 
-    /// After C22 the old path is empty; after C21 the flush is sent again by whoever still wants it.
+    /// After C22 the old path is empty; after C21 a client that still wants the flush sends it again.
     pub(super) fn handle_timeout(&mut self, now: Time, delay: Span) {
         if self.used.is_some_and(|(_, at)| at + delay <= now) {
             *self = Self::default();

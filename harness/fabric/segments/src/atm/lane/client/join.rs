@@ -94,7 +94,7 @@ impl Join {
             State::Asking(step, request) if let Some(left) = request.repeat() => {
                 self.ask(now, *step, left, endpoint);
             }
-            // Nobody answers: from the start.
+            // No answer: from the start.
             _ => self.ask(now, Step::Configure, endpoint.lane().retries, endpoint),
         }
     }

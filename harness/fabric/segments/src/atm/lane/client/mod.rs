@@ -205,7 +205,7 @@ impl Client {
             && self.entries.iter().any(|(address, entry)| entry.is_waiting() && may_get(address))
     }
 
-    /// SDUs that nobody here understands, and answers that nobody waits for.
+    /// SDUs that this client does not understand, and answers that it does not wait for.
     pub(in crate::atm) fn ignored_sdus(&self) -> u64 {
         self.ignored_sdus
     }
@@ -281,7 +281,7 @@ impl Client {
         }
     }
 
-    /// Somebody asks for an address that no client has registered.
+    /// A request for an address that no client has registered.
     fn answer_for_others(&mut self, now: Time, address: Address, request: &ControlFrame) {
         if request.requester == self.endpoint.lec_id || !self.reachable.contains(now, address) {
             return;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sundial_core::Time;
 use sundial_wire::ethernet::Address;
 
-/// What the device has told of its other ports.
+/// What the device has announced of its other ports.
 #[derive(Debug, Default)]
 pub(super) struct Reachable(BTreeMap<Address, Time>);
 
@@ -22,7 +22,7 @@ impl Reachable {
             *known_until = until;
             return is_new;
         }
-        // Only addresses that nobody knew cost a look at all the others.
+        // Only new addresses cost a look at all the others.
         self.0.retain(|_, until| *until > now);
         self.0.insert(address, until);
         true

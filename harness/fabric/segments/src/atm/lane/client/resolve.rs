@@ -79,7 +79,7 @@ impl Resolution {
         self.inquiry = Some(Request::new(now, transaction, patience, repetitions_left));
     }
 
-    /// An answer about this address; `false`: not one that is waited for, or of nobody who can be called.
+    /// An answer about this address; `false`: the client does not wait for it, or cannot call its peer.
     pub(super) fn handle_response(
         &mut self,
         now: Time,
@@ -112,7 +112,7 @@ impl Resolution {
         Some(known.verified + known.lifetime(endpoint.lane(), endpoint.topology_changes))
     }
 
-    /// Forgets what is too old, asks again. `true`: nobody has answered, and nothing is known.
+    /// Forgets what is too old, asks again. `true`: no answer came, and nothing is known.
     pub(super) fn handle_timeout(
         &mut self,
         now: Time,

@@ -122,7 +122,7 @@ fn a_client_that_joins_again_keeps_its_id() {
 #[test]
 fn who_does_not_fit_does_not_join() {
     let mut services = joined();
-    let nobody = ControlFrame { source: LanDestination::None, ..join_request(MAC_A) };
+    let unnamed = ControlFrame { source: LanDestination::None, ..join_request(MAC_A) };
     let group = join_request(Address::BROADCAST);
     let elsewhere = ControlFrame { elan: ElanName::default(), ..join_request(MAC_A) };
     let long = ControlFrame { frame_size: FrameSize::Octets4544, ..join_request(MAC_A) };
@@ -131,7 +131,7 @@ fn who_does_not_fit_does_not_join() {
         ..join_request(Address([2, 0, 0, 0, 0, 0x0c]))
     };
     for (frame, refusal) in [
-        (nobody, Status::InvalidLanDestination),
+        (unnamed, Status::InvalidLanDestination),
         (group, Status::InvalidLanDestination),
         (elsewhere, Status::InvalidParameters),
         (long, Status::InvalidParameters),

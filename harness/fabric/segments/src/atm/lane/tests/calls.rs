@@ -132,7 +132,7 @@ fn a_group_goes_by_the_bus_to_everybody_but_its_sender() {
     rig.hand_in_at(at(ms(10)), 1, frame(mac(1), Address([1, 0, 0x5e, 0, 0, 1]), 2));
     rig.run_until(at(ms(20)));
     assert_eq!(numbers(&rig), [(0, 1), (2, 1), (0, 2), (2, 2)]);
-    assert!(rig.copies.iter().all(|copy| copy.control().is_none()), "nobody asks about a group");
+    assert!(rig.copies.iter().all(|copy| copy.control().is_none()), "no client asks about a group");
 }
 
 #[test]
@@ -146,9 +146,9 @@ fn a_frame_by_the_bus_is_for_its_machine_alone() {
 #[test]
 fn of_ten_frames_to_nobody_one_goes_by_the_bus_eight_wait_one_is_dropped() {
     let mut rig = Rig::pair(settings());
-    let nobody = Address([2, 0, 0, 0, 0, 9]);
+    let unknown = Address([2, 0, 0, 0, 0, 9]);
     for number in 1..=10 {
-        rig.hand_in_at(at(ms(10)), 0, frame(mac(0), nobody, number));
+        rig.hand_in_at(at(ms(10)), 0, frame(mac(0), unknown, number));
     }
     rig.run_until(at(ms(10)));
     let by_bus = |rig: &Rig| {
@@ -178,9 +178,9 @@ fn of_ten_frames_to_nobody_one_goes_by_the_bus_eight_wait_one_is_dropped() {
 fn an_address_that_nobody_has_is_not_forgotten_within_c11() {
     let lane = LaneSettings { unknown_frame_time: seconds(30), ..settings() };
     let mut rig = Rig::pair(lane);
-    let nobody = Address([2, 0, 0, 0, 0, 9]);
-    rig.hand_in_at(at(ms(10)), 0, frame(mac(0), nobody, 1));
-    rig.hand_in_at(at(seconds(20)), 0, frame(mac(0), nobody, 2));
+    let unknown = Address([2, 0, 0, 0, 0, 9]);
+    rig.hand_in_at(at(ms(10)), 0, frame(mac(0), unknown, 1));
+    rig.hand_in_at(at(seconds(20)), 0, frame(mac(0), unknown, 2));
     rig.run_until(at(seconds(60)));
     let unanswered = "dropped: no answer for 02:00:00:00:00:09 (m0:eth0)".to_owned();
     assert_eq!(rig.dropped, [(at(seconds(22)), 2, unanswered)]);
@@ -214,8 +214,8 @@ fn frames_to_unknown_addresses_are_counted_by_address() {
     let mut rig = Rig::pair(lane);
     for last in [8, 9] {
         for number in 1..=3 {
-            let nobody = Address([2, 0, 0, 0, 0, last]);
-            rig.hand_in_at(at(ms(10)), 0, frame(mac(0), nobody, number));
+            let unknown = Address([2, 0, 0, 0, 0, last]);
+            rig.hand_in_at(at(ms(10)), 0, frame(mac(0), unknown, number));
         }
     }
     rig.run_until(at(ms(900)));

@@ -107,7 +107,7 @@ fn a_proxy_tells_that_an_address_has_moved_to_it() {
     // The old client's address and the new one's.
     assert_eq!(narp.target_address.0[13..19], mac(1).0);
     assert_eq!(narp.source_address.0[13..19], mac(2).0);
-    // Nobody asks again. The first goes by the BUS, which every proxy hears.
+    // No client asks again. The first goes by the BUS, which every proxy hears.
     assert!(!rig.lines().iter().any(|line| line.contains("ArpRequest")));
     assert_eq!(received(&rig, 2), [1, 2, 3]);
 }

@@ -14,7 +14,7 @@ class _Tube(SegmentVerifier[Tube]):
     def contention(self, segment: Tube, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
-    def hears_all(self, segment: Tube) -> bool:
+    def receives_all(self, segment: Tube) -> bool:
         return True
 
     def keeps_order(self, segment: Tube, port: str) -> bool:

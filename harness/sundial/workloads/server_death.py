@@ -10,19 +10,19 @@ from sundial.model.fields import Strict, Whole
 from sundial.model.lists import CALLS_MOST
 
 OPTION = "die_call"
-"""Of server programs."""
+"""Option of server programs."""
 
 
-class Dying(Strict):
-    """Where a server is killed. It is not restarted: later calls find nobody."""
+class ServerDeath(Strict):
+    """Death of a server. It is not restarted: later calls find no server."""
 
     call: Annotated[int, Whole(1, CALLS_MOST)]
-    """In this call, counted from 1 over all clients, those before the measured ones included: it has come, and is not
-    answered."""
+    """Number of the call that has arrived, but has no reply, when the server is killed. Calls are counted from 1 over
+    all clients, including unmeasured ones."""
 
 
-def options(die: Dying | None) -> dict[str, Any]:
-    """Of the server's program."""
+def options(die: ServerDeath | None) -> dict[str, Any]:
+    """Options of the server's program."""
     return {} if die is None else {OPTION: die.call}
 
 

@@ -17,7 +17,7 @@ BOTH: tuple[Place, ...] = ("local", "remote")
 
 
 @dataclass(frozen=True)
-class Beside:
+class OtherSystem:
     """A system beside the paper's two."""
 
     name: str
@@ -29,18 +29,18 @@ class Beside:
     places: tuple[Place, ...] = BOTH
 
 
-def _over(transport: str, app: str, name: str, program: str, places: tuple[Place, ...] = BOTH) -> Beside:
-    return Beside(name, program, transport, {"app": app, "transports": [transport]}, places)
+def _over(transport: str, app: str, name: str, program: str, places: tuple[Place, ...] = BOTH) -> OtherSystem:
+    return OtherSystem(name, program, transport, {"app": app, "transports": [transport]}, places)
 
 
-SYSTEMS: Mapping[str, Beside] = {
+SYSTEMS: Mapping[str, OtherSystem] = {
     "raw-tcp": _over("tcp", "raw", "plain TCP", raw.CLIENT),
     "sunrpc-udp": _over("udp", "sunrpc", "Sun RPC, UDP", sunrpc.CLIENT),
     "sunrpc-tcp": _over("tcp", "sunrpc", "Sun RPC, TCP", sunrpc.CLIENT),
     # Between the processes of one machine there is no segment that its packets could take.
     "sunrpc-mbcf": _over("mbcf3a", "sunrpc", "Sun RPC, MBCF", sunrpc.NODE_CLIENT, ("remote",)),
     "dce": _over("udp", "dce", "DCE RPC", dce.CLIENT),
-    "grpc-cpp": Beside("gRPC, C++", CPP.client, "grpc", {"app": "grpc", "languages": [CPP.name]}),
+    "grpc-cpp": OtherSystem("gRPC, C++", CPP.client, "grpc", {"app": "grpc", "languages": [CPP.name]}),
 }
 """By the word in `Case.system`, as they are listed: each before what does more for its caller."""
 NAMES: Mapping[str, str] = {word: system.name for word, system in SYSTEMS.items()}
