@@ -217,6 +217,21 @@ else
 	@$(PYTHON) -m pytest -q -m "vm or night" images
 endif
 
+# In an environment of its own, which no other target needs.
+DOCS := .sundial/docs
+.PHONY: docs
+docs: ## Build the documentation site in site/, with links checked
+	@harness/setup.sh python
+	@cmp -s docs/requirements.lock $(DOCS)/requirements.lock || { rm -rf $(DOCS) && /usr/bin/python3 -m venv $(DOCS) && \
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock && cp docs/requirements.lock $(DOCS)/; }
+	@PYTHONPATH=harness $(PYTHON) docs/site.py .sundial/site
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
+.PHONY: wheel
+wheel: ## Build the package that pip installs without a checkout: dist/sundial-VERSION-py3-none-linux_ARCH.whl
+	@WITH_IMAGES=0 $(MAKE) --no-print-directory setup
+	@$(PYTHON) -m pip --quiet --disable-pip-version-check wheel --no-deps --wheel-dir dist ./harness
+
 .PHONY: format
 format: ## Format all sources
 	@cd harness && ../$(PYTHON) -m ruff check --quiet --fix . ; ../$(PYTHON) -m ruff format --quiet .
@@ -229,4 +244,4 @@ bench: setup-bench ## Measure the figures that README.md promises, side by side 
 
 .PHONY: clean
 clean: ## Remove what was built (captures stay)
-	rm -rf .venv .sundial images/out harness/fabric/target harness/clock/build harness/confine/build guest-apps/sss-core/build
+	rm -rf .venv .sundial dist images/out harness/fabric/target harness/clock/build harness/confine/build guest-apps/sss-core/build

@@ -8,6 +8,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 stamps=.sundial/setup
+out=${SUNDIAL_STATE:-.}/images/out
 mkdir -p "$stamps"
 
 # One set-up of a part at a time: a second one would remove what the first is filling.
@@ -211,10 +212,10 @@ part_images() {
     [ "${WITH_IMAGES:-1}" != 0 ] || return 0
     cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/images}
     # An image whose inputs have another digest than the cached one is built.
-    [ -z "$cached" ] || [ -d images/out ] || [ ! -d "$cached" ] || cp -a "$cached" images/out
-    [ -z "$cached" ] || [ -d images/out/snapshots ] || [ ! -d "$SUNDIAL_CACHE/snapshots" ] ||
-        cp -a "$SUNDIAL_CACHE/snapshots" images/out/
-    [ "$(uname -m)" = x86_64 ] || [ -d images/out ] ||
+    [ -z "$cached" ] || [ -d "$out" ] || [ ! -d "$cached" ] || { mkdir -p "${out%/*}" && cp -a "$cached" "$out"; }
+    [ -z "$cached" ] || [ -d "$out/snapshots" ] || [ ! -d "$SUNDIAL_CACHE/snapshots" ] ||
+        cp -a "$SUNDIAL_CACHE/snapshots" "$out/"
+    [ "$(uname -m)" = x86_64 ] || [ -d "$out" ] ||
         fail "images of guests are built on x86-64 hosts alone: copy images/out of one, or set WITH_IMAGES=0"
     ./sundial images build --if-needed >&2
     # The first run would do it. Without, only the real clock is left.
@@ -226,10 +227,10 @@ part_images() {
 
 # Copied, since a run checks that nothing else has touched its snapshots; QEMU's version is part of their names.
 part_snapshots() {
-    [ -d images/out/snapshots ] || return 0
+    [ -d "$out/snapshots" ] || return 0
     new=$(mktemp -d "$SUNDIAL_CACHE/snapshots.XXXXXX")
     chmod 755 "$new"
-    cp -a images/out/snapshots/. "$new"
+    cp -a "$out/snapshots/." "$new"
     put "$new" snapshots
 }
 
@@ -237,8 +238,8 @@ cache_images() {
     mkdir -p "$SUNDIAL_CACHE"
     new=$(mktemp -d "$SUNDIAL_CACHE/images.XXXXXX")
     chmod 755 "$new" # QEMU's user reads images
-    for folder in images/out/*; do
-        [ "$folder" = images/out/snapshots ] || cp -a "$folder" "$new/"
+    for folder in "$out"/*; do
+        [ "$folder" = "$out/snapshots" ] || cp -a "$folder" "$new/"
     done
     put "$new" images
 }

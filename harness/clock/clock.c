@@ -686,3 +686,6 @@ qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char
         fprintf(stderr, "sundial-clock: %s\n", wrong);
     return wrong ? -1 : 0;
 }
+
+// `sundial --version` looks for it in the built file.
+__attribute__((used)) static const char release[] = "sundial-clock " SUNDIAL_VERSION;

@@ -23,16 +23,15 @@ from sundial.machines.certificates import OTHER_QEMU, Certificate
 from sundial.machines.confinement import Holds, holds
 from sundial.machines.connection import EMULATOR
 from sundial.machines.cores import may_hurry
-from sundial.model.catalog import ROOT
+from sundial.run.places import Places
 
 LEAST_TSHARK = (4, 0)
 LEAST_SHM = 48 << 20
 """A machine takes 0.9 MB at an MTU of 1,500 bytes and 9.5 MB at 18,174. Containers have 64 MB."""
 LEAST_MEMORY = 1 << 30
 SETUP = "make setup"
-PLUGIN = ROOT / "harness" / "clock" / "build" / "sundial-clock.so"
-CONFINE = ROOT / "harness" / "confine" / "build" / "sundial-confine"
-FABRIC = ROOT / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
+PLACES = Places()
+PLUGIN, CONFINE, FABRIC = PLACES.plugin, PLACES.confine, PLACES.fabric
 MODULES = ("click", "jinja2", "matplotlib", "networkx", "numpy", "polars", "pydantic", "rich", "ruamel.yaml")
 
 
@@ -134,11 +133,11 @@ class Host:
         with tempfile.TemporaryDirectory(prefix="sundial-", dir="/tmp") as folder:
             root = Path(folder)
             root.chmod(0o711)
-            return rooms.open_embedded_libvirt(root, ROOT / ".sundial" / "capabilities")
+            return rooms.open_embedded_libvirt(root, PLACES.libvirt_cache)
 
     def runs_kvm(self, kernel: Path) -> bool:
         """True if a guest boots under KVM; tried once in each boot of the host, as runs do."""
-        return runs_kvm(kernel, ROOT / ".sundial" / "kvm.json")
+        return runs_kvm(kernel, PLACES.kvm)
 
     def misread(self) -> list[str]:
         """Fields of known frames that tshark shows in another way than the harness reads. Raises SundialError."""
@@ -316,7 +315,7 @@ def check_kvm(host: Host) -> Check:
     mend = "KVM is used only with --clock real; without it, TCG is used"
     if not host.exists(Path("/dev/kvm")):
         return Check("kvm", State.OPTIONAL, "no /dev/kvm", mend)
-    kernel = next(filter(host.exists, probe_kernels(ROOT)), None)
+    kernel = next(filter(host.exists, probe_kernels(PLACES.checkout, PLACES.state)), None)
     if kernel is None:
         return Check("kvm", State.OPTIONAL, "not checked: no image is built yet", "./sundial images build --if-needed")
     if host.runs_kvm(kernel):

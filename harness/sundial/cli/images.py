@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial images`: build and list guest images."""
+"""`sundial images`: build, fetch and list guest images."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,7 +33,7 @@ class _Images(click.Group):
 
 @click.group(cls=_Images)
 def images() -> None:
-    """Guest images: build, list."""
+    """Guest images: build, fetch, list."""
 
 
 @images.command(cls=Verb)
@@ -57,24 +59,28 @@ def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: 
         raise BadInput(f"recipe {recipe} does not use a release", field="--buildroot", allowed=f"--recipe {BUILDROOT}")
     if release is not None and not release.is_dir():
         raise BadInput(f"{release} is not a folder", field="--buildroot", allowed="the folder of an unpacked release")
+    rooms.check_state()
     if release is not None or recipe is not None:
         known, choose = rooms.images_by(recipe or BUILDROOT, release and release.absolute())
     else:
         known, choose = rooms.images(), None
-    built = []
+    built: list[dict[str, str]] = []
     with progress(quiet=as_json) as shown:
         for name in names or known.usual():
-            image = known.ensure(name, shown.say) if if_needed else known.build(name, shown.say)
-            digests = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}
-            built.append({"name": image.name, "recipe": image.recipe, **digests})
+            built.append(_summary(known.ensure(name, shown.say) if if_needed else known.build(name, shown.say)))
     if choose is not None:
         choose()
-    if as_json:
-        print_json(built)
-    else:
-        for image in built:
-            made = f"{image['name']}  {image['recipe']}"
-            click.echo(f"{made}  kernel {image['kernel'][:12]}  initrd {image['initrd'][:12]}")
+    _print(built, as_json)
+
+
+@images.command(cls=Verb)
+@click.argument("archive", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--sha256", metavar="HEX", help="Refuse a FILE with another SHA-256.")
+@as_json
+def fetch(archive: Path, sha256: str | None, as_json: bool) -> None:
+    """Take built images out of FILE, an archive that a release has, instead of building them."""
+    rooms.check_state()
+    _print([_summary(image) for image in rooms.fetch_images(archive, sha256)], as_json)
 
 
 @images.command(name="list", cls=Verb)
@@ -98,3 +104,17 @@ def list_(as_json: bool) -> None:
         for image in images
     ]
     print_table(rows)
+
+
+def _summary(image: Any) -> dict[str, str]:
+    digests = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}
+    return {"name": image.name, "recipe": image.recipe, **digests}
+
+
+def _print(images: Sequence[dict[str, str]], as_json: bool) -> None:
+    if as_json:
+        print_json(images)
+        return
+    for image in images:
+        made = f"{image['name']}  {image['recipe']}"
+        click.echo(f"{made}  kernel {image['kernel'][:12]}  initrd {image['initrd'][:12]}")

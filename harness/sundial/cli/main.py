@@ -11,14 +11,14 @@ from importlib import import_module
 
 import click
 
-from sundial import __version__, faults
+from sundial import faults
 from sundial.cli import rooms
 from sundial.cli.talk import show_error
 from sundial.errors import BadInput, Interrupted, SundialError
 
 COMMANDS = {
     "doctor": "Check what a run needs from this host.",
-    "images": "Guest images: build, list.",
+    "images": "Guest images: build, fetch, list.",
     "topology": "Topologies: list, show, check, graph.",
     "up": "Boot a topology's machines and keep them up.",
     "exec": "Run a command in a machine that is up.",
@@ -57,8 +57,21 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        click.echo(import_module("sundial.cli.version").text())
+        ctx.exit()
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="sundial")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the versions of Sundial and of its parts, and exit.",
+)
 def sundial() -> None:
     """Run RPC systems on emulated networks, capture every frame, and verify what went over the wire.
 

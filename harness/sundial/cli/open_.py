@@ -18,7 +18,7 @@ from sundial.cli.checks import DISSECTORS, Host, started_by
 from sundial.cli.points import Point, all_ports, at_port, find_point
 from sundial.cli.talk import Verb, say
 from sundial.errors import BadInput, HostLacks
-from sundial.model.catalog import ROOT
+from sundial.model.catalog import LAUNCHER, ROOT
 from sundial.plan.request import Kept
 from sundial.report.registry import CLIENTS
 
@@ -125,7 +125,7 @@ def viewer_command(program: Sequence[str], file: Path, capture: Path, shown: str
 def live_command(program: Sequence[str], point: Point, kept: Kept, shown: str | None) -> list[str]:
     """The same for a capture that grows: all of it from the first frame on, until its topology is down."""
     view = ["--all"] if point.port is None else ["--at", point.port]
-    follow = [str(ROOT / "sundial"), "export", kept.topology, point.capture.stem, *view, "--follow"]
+    follow = [str(LAUNCHER), "export", kept.topology, point.capture.stem, *view, "--follow"]
     at_once = "-k" if program[-1] == "wireshark" else "-l"
     viewer = [*program, *_look([at_once, "-i", "-"], point.capture, shown)]
     return ["sh", "-c", f"{shlex.join(follow)} | {shlex.join(viewer)}"]

@@ -20,28 +20,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from sundial import limits
-from sundial.model.catalog import ROOT
+from sundial.errors import BadInput
+from sundial.model.catalog import ROOT, WRITTEN, check_writable
 from sundial.plan.request import EMBEDDED
 
 if TYPE_CHECKING:
     from sundial.model.network import Network
     from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
-CAPTURES = ROOT / "captures"
-LOGS = ROOT / ".sundial" / "log"
+CAPTURES = WRITTEN.captures
+LOGS = WRITTEN.state / ".sundial" / "log"
 """Tracebacks of faults of Sundial itself."""
 VERIFY, REPORT = "sundial.verify", "sundial.report.build"
 WARMING_NICE = 5
 """Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
 
 
+def check_state() -> None:
+    """Raises BadInput or HostLacks where Sundial cannot write what it keeps."""
+    check_writable(WRITTEN.state)
+
+
+def _check_places(out: Path | None) -> None:
+    """The same, and for runs without a directory of their own also where runs go."""
+    check_state()
+    if out is None:
+        check_writable(CAPTURES)
+
+
 def run(request: RunRequest, progress: Progress) -> RunResult:
-    """Make one run. Raises HostLacks, RunFailed, Interrupted."""
+    """Make one run. Raises BadInput, HostLacks, RunFailed, Interrupted."""
+    _check_places(request.out)
     return cast("RunResult", _able("sundial.run.runner").run(request, progress))
 
 
 def up(request: UpRequest, progress: Progress) -> Kept:
-    """Bring a topology up and leave it up. Raises HostLacks, RunFailed."""
+    """Bring a topology up and leave it up. Raises BadInput, HostLacks, RunFailed."""
+    _check_places(None)
     return cast("Kept", _able("sundial.run.keeper").up(request, progress))
 
 
@@ -250,6 +265,7 @@ def reproduce(
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
+    _check_places(out)
     room = _able("sundial.reproduce.perform")
     known = images(recipe)
 
@@ -289,18 +305,30 @@ def images(recipe: str | None = None) -> Any:
 
     Made by the recipe that is chosen unless one is given. Raises BadInput for one that no image has.
     """
-    return _images(_room("sundial.machines.recipes").asked(ROOT, recipe))
+    return _images(_room("sundial.machines.recipes").asked(WRITTEN.state, recipe))
 
 
 def images_by(recipe: str, release: Path | None) -> tuple[Any, Callable[[], None]]:
     """The same, made by a recipe from a Buildroot release, and what makes both the choice of commands to come."""
     room = _room("sundial.machines.recipes")
-    choice = room.asked(ROOT, recipe) if release is None else room.Choice(recipe, release)
-    return _images(choice), lambda: room.choose(ROOT, choice)
+    choice = room.asked(WRITTEN.state, recipe) if release is None else room.Choice(recipe, release)
+    return _images(choice), lambda: room.choose(WRITTEN.state, choice)
+
+
+def fetch_images(archive: Path, sha256: str | None) -> Any:
+    """The images that were taken out of an archive, with this SHA-256 if one is given. Raises BadInput."""
+    if sha256 is not None:
+        try:
+            found = _room("sundial.machines.seals").sha256_of(archive)
+        except OSError as error:
+            raise BadInput(f"cannot be read: {error.strerror}", file=str(archive)) from error
+        if found != sha256.lower():
+            raise BadInput(f"its SHA-256 is {found}", file=str(archive), allowed=sha256)
+    return images().fetch(archive)
 
 
 def _images(choice: Any) -> Any:
-    return _room("sundial.machines.images").Images(ROOT, choice)
+    return _room("sundial.machines.images").Images(ROOT, choice, WRITTEN.state)
 
 
 def open_embedded_libvirt(root: Path, cache: Path) -> str:

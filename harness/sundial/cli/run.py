@@ -19,6 +19,7 @@ from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, counted, print_json, progress, say
 from sundial.described import descriptions
 from sundial.errors import BadInput, RunFailed, VerificationFailed
+from sundial.model.catalog import typed
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
 from sundial.model.scenario import KINDS
@@ -217,8 +218,8 @@ def _print_result(result: dict[str, Any]) -> None:
         if first["open"] is not None:
             click.echo(f"         {first['open']}")
         if result["mismatches"] > 1:
-            click.echo(f"         list all: ./sundial verify {name}")
-    click.echo(f"unproven {result['unproven']} properties; list them: ./sundial verify --unproven {name}")
+            click.echo(typed(f"         list all: ./sundial verify {name}"))
+    click.echo(typed(f"unproven {result['unproven']} properties; list them: ./sundial verify --unproven {name}"))
     simulated, wall, total = (result[name] for name in ("virtual_s", "wall_s", "total_s"))
     click.echo(f"time     {simulated:.3f} s simulated, {wall:.1f} s wall, {total:.1f} s in all")
     if result["report"] is not None:

@@ -20,6 +20,7 @@ import click
 from sundial import faults
 from sundial.cli import rooms
 from sundial.errors import Interrupted, RunFailed, SundialError, VerificationFailed
+from sundial.model.catalog import typed
 from sundial.printable import printable
 
 if TYPE_CHECKING:
@@ -69,11 +70,12 @@ def show_error(error: SundialError, *, as_json: bool) -> None:
         for line in error.console_tail:
             talk.print(f"    {_plain(line)}")
     if error.hint:
-        talk.print(f"[bold]hint:[/] {_plain(error.hint)}")
+        talk.print(f"[bold]hint:[/] {_plain(typed(error.hint))}")
 
 
 def say(text: str) -> None:
     """Print one line on stderr."""
+    text = typed(text)
     if _is_drawn():
         _stderr().print(_plain(text))
     else:

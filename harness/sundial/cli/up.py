@@ -8,6 +8,7 @@ import click
 from sundial.cli import completion, rooms
 from sundial.cli.options import checked_connect, connect_option, recipe_option
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress, say
+from sundial.model.catalog import typed
 from sundial.model.load import load_live
 from sundial.model.network import build_network
 from sundial.model.scenario import SEED_MOST
@@ -49,9 +50,9 @@ def up(
         return
     print_table([["MACHINE", "ADDRESS"], *([machine.name, machine.address] for machine in kept.machines)])
     click.echo(f"captures  {kept.captures}")
-    click.echo(f"libvirt   {kept.connect}: ./sundial virsh --topology {kept.topology} list")
+    click.echo(typed(f"libvirt   {kept.connect}: ./sundial virsh --topology {kept.topology} list"))
     for name, uri in kept.hosts.items():
-        click.echo(f"host {name}: ./sundial virsh --connect '{uri}' list")
+        click.echo(typed(f"host {name}: ./sundial virsh --connect '{uri}' list"))
     say(f"watch the captures with: ./sundial open {kept.topology}; after down they are in {kept.final}")
     first = kept.machines[0].name
     say(

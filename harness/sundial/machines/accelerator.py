@@ -12,6 +12,7 @@ from typing import Literal
 
 from sundial.errors import HostLacks
 from sundial.machines.connection import EMULATOR
+from sundial.model.catalog import OUT
 from sundial.model.images import ImageKinds
 from sundial.model.topology import Accelerator, Clock
 
@@ -23,10 +24,15 @@ PROBE_S = 10.0
 END_S = 2.0
 
 
-def probe_kernels(checkout: Path) -> list[Path]:
+def probe_kernels(checkout: Path, state: Path) -> list[Path]:
     """Where kernels are, once built, that a probe may boot: Linux, which ends the machine where it finds no root."""
     linux = [kind for kind in ImageKinds(checkout / "images").values() if kind.platform == "linux"]
-    return [checkout / "images" / "out" / recipe / kind.name / "kernel" for kind in linux for recipe in kind.recipes]
+    return [
+        place / OUT / recipe / kind.name / "kernel"
+        for place in dict.fromkeys((state, checkout))
+        for kind in linux
+        for recipe in kind.recipes
+    ]
 
 
 def boot_command(accelerator: Chosen, kernel: Path) -> list[str]:

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +29,7 @@ from typing import Any
 from sundial.errors import BadInput, HostLacks, RunFailed
 from sundial.machines.recipes import Choice, chosen
 from sundial.machines.seals import Book, sha256_of
+from sundial.model.catalog import OUT, shown
 from sundial.model.images import DECLARATION, OWN, ImageKinds
 
 Say = Callable[[str], None]
@@ -35,6 +39,8 @@ LANGUAGES = ("python", "cpp")
 """Whose libraries a manifest may name."""
 SEALS = "seals.json"
 PARTS = ("kernel", "initrd")
+PACKED = (*PARTS, MANIFEST, DIGEST, "symbols.json")
+"""What an archive of images has of each."""
 LEAVINGS = {"build", "tests", "out", "__pycache__"}
 """Folders that are no input of any build; nor are those whose name begins with a dot, in which tools keep theirs."""
 
@@ -85,13 +91,17 @@ class Damaged(Exception):
 
 
 class Images:
-    """The images of one checkout, made by the recipe that is chosen."""
+    """The images of one checkout, made by the recipe that is chosen.
 
-    def __init__(self, checkout: Path, choice: Choice | None = None) -> None:
+    They are built in `state`, by default the checkout; those that were built in the checkout serve until then.
+    """
+
+    def __init__(self, checkout: Path, choice: Choice | None = None, state: Path | None = None) -> None:
         """Raises BadInput where no image has the recipe."""
         self._checkout = checkout
+        self._state = checkout if state is None else state
         self._kinds = ImageKinds(checkout / "images")
-        self._choice = chosen(checkout) if choice is None else choice
+        self._choice = chosen(self._state) if choice is None else choice
         if self._choice.recipe is not None:
             known = dict.fromkeys(recipe for kind in self._kinds.values() for recipe in kind.recipes)
             if self._choice.recipe not in known:
@@ -119,10 +129,12 @@ class Images:
         program = self._checkout / "images" / name / "build"
         if not os.access(program, os.X_OK):
             raise HostLacks(f"images/{name}/build is not an executable file", hint="images/README.md says what it does")
-        out, digest = self._out(name, recipe), self._inputs(name, recipe)
+        out, digest = self._state / OUT / recipe / name, self._inputs(name, recipe)
         options = ["--out", str(out)]
         if recipe != OWN:
             options += ["--recipe", recipe]
+        if self._state != self._checkout:
+            options += ["--cache", str(self._state / OUT / "cache")]
         release = self._choice.release if recipe == self._choice.recipe else None
         if release is not None:
             if not release.is_dir():
@@ -151,9 +163,39 @@ class Images:
             say(f"image {name} is damaged: {damage}")
         return self.build(name, say)
 
+    def fetch(self, archive: Path) -> Sequence[Image]:
+        """Take images out of a tar archive of RECIPE/NAME/FILE, as builds leave them in images/out.
+
+        Raises BadInput where one is damaged or was built from other inputs than these; nothing is taken then.
+        """
+        shown_name = shown(archive)
+        room = self._state / OUT
+        room.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=room) as scratch:
+            found = _unpack(archive, Path(scratch))
+            for recipe, name in found:
+                kind = self._kinds.get(name)
+                if kind is None or recipe not in kind.recipes:
+                    raise BadInput(f"has an image {name} of recipe {recipe}, which is not declared", file=shown_name)
+                out = Path(scratch) / recipe / name
+                try:
+                    _load(name, recipe if recipe != OWN else None, out)
+                    inputs = (out / DIGEST).read_text().strip()
+                except (Damaged, OSError) as damage:
+                    raise BadInput(f"image {name} ({recipe}) is damaged: {damage}", file=shown_name) from damage
+                if inputs != self._inputs(name, recipe):
+                    what = f"image {name} ({recipe}) was built from other sources than those of this version"
+                    raise BadInput(what, file=shown_name, allowed="the archive of this version")
+            for recipe, name in found:
+                place = room / recipe / name
+                shutil.rmtree(place, ignore_errors=True)
+                place.parent.mkdir(exist_ok=True)
+                (Path(scratch) / recipe / name).rename(place)
+        return [_load(name, None, room / recipe / name) for recipe, name in found]
+
     def _status(self, name: str, recipe: str) -> ImageStatus:
         state, manifest = "missing", None
-        if self._is_whole(name, recipe):
+        if _is_whole(self._out(name, recipe)):
             try:
                 manifest = _load(name, recipe, self._out(name, recipe)).manifest
                 state = "built" if self._is_current(name, recipe) else "stale"
@@ -161,14 +203,10 @@ class Images:
                 state = "damaged"
         return ImageStatus(name, recipe, recipe == self.recipe(name), state, manifest, self._kinds[name].description)
 
-    def _is_whole(self, name: str, recipe: str) -> bool:
-        return all((self._out(name, recipe) / part).is_file() for part in (*PARTS, MANIFEST, DIGEST))
-
     def _is_current(self, name: str, recipe: str) -> bool:
         try:
-            if not self._is_whole(name, recipe):
-                return False
-            return (self._out(name, recipe) / DIGEST).read_text().strip() == self._inputs(name, recipe)
+            out = self._out(name, recipe)
+            return _is_whole(out) and (out / DIGEST).read_text().strip() == self._inputs(name, recipe)
         except (OSError, ValueError):
             return False
 
@@ -177,7 +215,8 @@ class Images:
             raise BadInput(f"there is no image {name}", allowed=", ".join(self._kinds) or "none is declared here")
 
     def _out(self, name: str, recipe: str) -> Path:
-        return self._checkout / "images" / "out" / recipe / name
+        built, shipped = (place / OUT / recipe / name for place in (self._state, self._checkout))
+        return shipped if _is_whole(shipped) and not _is_whole(built) else built
 
     def input_files(self, name: str, recipe: str) -> Sequence[Path]:
         """Everything that the build reads, but not the declaration, of which it reads the tables of libraries. Raises
@@ -268,6 +307,37 @@ def _run(command: list[str], folder: Path, say: Say) -> tuple[int, str]:
         errors.seek(0)
         said = [line.strip() for line in errors if line.strip()]
     return process.returncode, said[-1] if said else last
+
+
+def _unpack(archive: Path, scratch: Path) -> list[tuple[str, str]]:
+    """Recipe and name of each image in an archive, whose files are in `scratch` then. Raises BadInput."""
+    found: dict[tuple[str, str], None] = {}
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                parts = Path(member.name).parts
+                if member.isdir():
+                    continue
+                if len(parts) != 3 or parts[2] not in PACKED or {"/", ".."} & {*parts} or not member.isfile():
+                    what = f"has {member.name!r}, which is not a file of an image"
+                    raise BadInput(what, file=shown(archive), allowed=f"RECIPE/NAME/FILE, FILE: {', '.join(PACKED)}")
+                (scratch / parts[0] / parts[1]).mkdir(parents=True, exist_ok=True)
+                content = tar.extractfile(member)
+                assert content is not None, "it is a file"
+                with (scratch / Path(*parts)).open("wb") as file:
+                    shutil.copyfileobj(content, file)
+                found[parts[0], parts[1]] = None
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise BadInput(f"is not an archive of images: {error}", file=shown(archive)) from error
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror or error}", file=shown(archive)) from error
+    if not found:
+        raise BadInput("has no images", file=shown(archive))
+    return list(found)
+
+
+def _is_whole(out: Path) -> bool:
+    return all((out / part).is_file() for part in (*PARTS, MANIFEST, DIGEST))
 
 
 def _recipe(manifest: dict[str, Any]) -> str:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from sundial.errors import BadInput
-from sundial.model.catalog import shown
+from sundial.model.catalog import OUT, shown
 from sundial.whole import whole
 
-CHOICE = Path("images/out/recipe.json")
+CHOICE = OUT / "recipe.json"
 RECIPE, RELEASE = "SUNDIAL_RECIPE", "SUNDIAL_BUILDROOT"
 """Variables of the environment."""
 
@@ -31,30 +31,30 @@ class Choice:
     """The Buildroot release that the recipe builds from, where it needs one."""
 
 
-def chosen(checkout: Path, environment: Mapping[str, str] = os.environ) -> Choice:
+def chosen(state: Path, environment: Mapping[str, str] = os.environ) -> Choice:
     """The choice where a command asks for none. Raises BadInput for a file that is not one."""
     if recipe := environment.get(RECIPE):
         release = environment.get(RELEASE)
-        return Choice(recipe, Path(release).absolute() if release else _release_of(recipe, _kept(checkout)))
-    return _kept(checkout)
+        return Choice(recipe, Path(release).absolute() if release else _release_of(recipe, _kept(state)))
+    return _kept(state)
 
 
-def asked(checkout: Path, recipe: str | None, environment: Mapping[str, str] = os.environ) -> Choice:
+def asked(state: Path, recipe: str | None, environment: Mapping[str, str] = os.environ) -> Choice:
     """The choice for one command, `recipe` being its `--recipe`, which goes before a file that is damaged.
 
     Raises BadInput.
     """
     if recipe is None:
-        return chosen(checkout, environment)
+        return chosen(state, environment)
     try:
-        return Choice(recipe, _release_of(recipe, chosen(checkout, environment)))
+        return Choice(recipe, _release_of(recipe, chosen(state, environment)))
     except BadInput:
         return Choice(recipe)
 
 
-def choose(checkout: Path, choice: Choice) -> None:
+def choose(state: Path, choice: Choice) -> None:
     """Keep the choice for the commands to come."""
-    path = checkout / CHOICE
+    path = state / CHOICE
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {"recipe": choice.recipe} | ({"release": str(choice.release)} if choice.release else {})
     with whole(path) as written:
@@ -65,8 +65,8 @@ def _release_of(recipe: str, usual: Choice) -> Path | None:
     return usual.release if usual.recipe == recipe else None
 
 
-def _kept(checkout: Path) -> Choice:
-    path = checkout / CHOICE
+def _kept(state: Path) -> Choice:
+    path = state / CHOICE
     try:
         document: Any = json.loads(path.read_text(encoding="utf-8"))
         recipe, release = document["recipe"], document.get("release")

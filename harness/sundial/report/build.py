@@ -11,6 +11,7 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from sundial.model.catalog import COMMAND
 from sundial.report import (
     headline,
     palette,
@@ -146,6 +147,7 @@ def _page(
     return environment.get_template("template.html.j2").render(
         style=Markup(style),
         name=data.name,
+        sundial=COMMAND,
         reference=data.reference,
         drawn=pictures.painted,
         head=headline.headline(data, made.curves),

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from sundial.model.catalog import COMMAND
 from sundial.model.scenario import STATISTICS
 from sundial.report import registry
 from sundial.report.load import RunData
@@ -187,7 +188,7 @@ def command(run: Mapping[str, Any]) -> str:
     """The command that was run, with the launcher in place of wherever it lay on that host."""
     words = [str(word) for word in run.get("command") or []]
     if words and (words[0].endswith("__main__.py") or PurePath(words[0]).name == "sundial"):
-        words[0] = "./sundial"
+        words[0] = COMMAND
     return shlex.join(words)
 
 

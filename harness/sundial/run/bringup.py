@@ -38,6 +38,7 @@ from sundial.run.directory import RunFolder, disk_full_is_a_failure
 from sundial.run.guestfiles import GuestFiles
 from sundial.run.interrupts import Interrupts
 from sundial.run.loopback import collect_loopbacks
+from sundial.run.places import Places
 from sundial.run.rig import Queue, Rig, Say
 from sundial.run.session import Session
 from sundial.run.stopped import none_stopped
@@ -87,7 +88,7 @@ class BringUp:
     def __init__(self, order: Order, session: Session, interrupts: Interrupts, say: Say) -> None:
         """Claim the run directory. If it raises BadInput, HostLacks or RunFailed, nothing has been started."""
         self.began = time.monotonic()
-        known = _images(order, session.places.checkout)
+        known = _images(order, session.places)
         names = dict.fromkeys(node.image for node in order.network.nodes)
         images = {name: known.ensure(name, say) for name in names}
         hosts = [session.host(name, uri) for name, uri in order.network.hosts.items()]
@@ -254,10 +255,10 @@ class BringUp:
         self.folder.write_json("run.json", self.document.to_json())
 
 
-def _images(order: Order, checkout: Path) -> Images | PinnedImages:
+def _images(order: Order, places: Places) -> Images | PinnedImages:
     if order.images is not None:
         return PinnedImages(order.images)
-    return Images(checkout, asked(checkout, order.recipe))
+    return Images(places.checkout, asked(places.state, order.recipe), places.state)
 
 
 def _check_sockets(plan: Plan) -> None:

@@ -1,31 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders and files of a checkout."""
+"""Programs and folders of Sundial on this host."""
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from sundial.errors import HostLacks
 from sundial.machines.connection import EMULATOR
-from sundial.model.catalog import ROOT
+from sundial.machines.seals import Book
+from sundial.model.catalog import CONFINE, FABRIC, INSTALLED, OUT, PLUGIN, ROOT, WRITTEN
+
+TOOL_S = 10.0
 
 
 @dataclass(frozen=True)
 class Places:
-    """The folders and programs of one checkout."""
+    """Folders and programs: of a checkout or an installed package."""
 
     checkout: Path = ROOT
+    state: Path = WRITTEN.state
+    captures: Path = WRITTEN.captures
 
-    @property
-    def captures(self) -> Path:
-        return self.checkout / "captures"
+    @classmethod
+    def beneath(cls, folder: Path) -> Self:
+        """All in one folder, as in a checkout."""
+        return cls(folder, folder, folder / "captures")
 
     @property
     def private(self) -> Path:
         """Folder of disposable files of this host."""
-        return self.checkout / ".sundial"
+        return self.state / ".sundial"
 
     @property
     def libvirt_cache(self) -> Path:
@@ -64,27 +73,28 @@ class Places:
 
     @property
     def snapshots(self) -> Path:
-        return self.checkout / "images" / "out" / "snapshots"
+        return self.state / OUT / "snapshots"
 
     @property
     def plugin(self) -> Path:
-        return self.checkout / "harness" / "clock" / "build" / "sundial-clock.so"
+        return self.checkout / PLUGIN
 
     @property
     def fabric(self) -> Path:
-        return self.checkout / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
+        return self.checkout / FABRIC
 
     @property
     def confine(self) -> Path:
         """The program that starts QEMU with the rights of one machine."""
-        return self.checkout / "harness" / "confine" / "build" / "sundial-confine"
+        return self.checkout / CONFINE
 
     def check(self) -> None:
         """Raises HostLacks for a program that is not built."""
         programs = (self.plugin, "make -C harness/clock"), (self.confine, "make setup"), (self.fabric, "make setup")
         for path, hint in programs:
             if not path.is_file():
-                raise HostLacks(f"{path.relative_to(self.checkout)} is not built", hint=hint)
+                mend = "install the package again" if INSTALLED else hint
+                raise HostLacks(f"{path.relative_to(self.checkout)} is not built", hint=mend)
 
 
 def emulator() -> Path:
@@ -93,3 +103,21 @@ def emulator() -> Path:
     if found is None:
         raise HostLacks(f"{EMULATOR} is not installed", hint="apt-get install qemu-system-x86")
     return Path(found)
+
+
+def tool_version(name: str, programs: Book) -> str | None:
+    """The version that a program of PATH says, kept in `programs`; None where it says none."""
+    path = shutil.which(name)
+    try:
+        return None if path is None else programs.value(Path(path), _version)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def _version(program: Path) -> str:
+    """What a program says. Raises OSError, TimeoutExpired, ValueError: none of these is to be remembered."""
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=TOOL_S, check=False)
+    found = re.search(r"\d+\.\d+\.\d+", said.stdout)
+    if found is None:
+        raise ValueError(f"{program} does not say its version")
+    return found[0]

@@ -7,8 +7,6 @@ import json
 import os
 import platform
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -21,11 +19,10 @@ from sundial.machines.seals import Book, sha256_of
 from sundial.model.network import Network
 from sundial.printable import printable
 from sundial.run.collect import Digests
-from sundial.run.places import Places
+from sundial.run.places import Places, tool_version
 
 Status = Literal["complete", "failed", "interrupted"]
 VERSION = 1
-TOOL_S = 10.0
 DIED = "the harness ended before the run"
 
 
@@ -162,7 +159,7 @@ def _versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str
     return {
         "sundial": sundial.__version__,
         **hypervisor,
-        "tshark": _tshark(programs),
+        "tshark": tool_version("tshark", programs),
         "kernel": ", ".join(kernels) or None,
         "plugin": programs.value(places.plugin, sha256_of)[:16],
         "fabric": programs.value(places.fabric, sha256_of)[:16],
@@ -186,25 +183,6 @@ def host() -> dict[str, Any]:
 def _system() -> str | None:
     named = re.search(r'^PRETTY_NAME="?([^"\n]+)', _text(Path("/etc/os-release")), re.MULTILINE)
     return named[1] if named else None
-
-
-def _tshark(programs: Book) -> str | None:
-    program = shutil.which("tshark")
-    if program is None:
-        return None
-    try:
-        return programs.value(Path(program), _version)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
-
-
-def _version(program: Path) -> str:
-    """The version that a program prints. Raises OSError, TimeoutExpired, ValueError; these must not be cached."""
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=TOOL_S, check=False)
-    found = re.search(r"\d+\.\d+\.\d+", said.stdout)
-    if found is None:
-        raise ValueError(f"{program} does not print its version")
-    return found[0]
 
 
 def _text(path: Path) -> str:

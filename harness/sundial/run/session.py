@@ -78,7 +78,7 @@ class Session:
         return choose(clock, asked, self._kvm_works)
 
     def _kvm_works(self) -> bool:
-        kernel = next(filter(Path.is_file, probe_kernels(self.places.checkout)), None)
+        kernel = next(filter(Path.is_file, probe_kernels(self.places.checkout, self.places.state)), None)
         return kernel is not None and self.runs_kvm(kernel, self.places.kvm)
 
     def emulator(self) -> Path:

@@ -52,7 +52,7 @@ def request_to_json(request: UpRequest, places: Places) -> dict[str, Any]:
         "seed": request.seed,
         "connect": request.connect,
         "recipe": request.recipe,
-        "checkout": str(places.checkout),
+        "places": {name: str(path) for name, path in asdict(places).items()},
     }
 
 
@@ -63,7 +63,7 @@ def request_from_json(document: dict[str, Any]) -> tuple[UpRequest, Places]:
     topology = Topology.model_validate(document["topology"])
     how = (document[name] for name in ("clock", "seed", "connect", "recipe"))
     request = UpRequest(topology, build_network(topology), *how)
-    return request, Places(Path(document["checkout"]))
+    return request, Places(**{name: Path(path) for name, path in document["places"].items()})
 
 
 class UpFolder:

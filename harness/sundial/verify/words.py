@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from sundial.model.catalog import COMMAND
+
 MOST_LETTERS = 160
 MOST_FRAMES = 12
 
@@ -44,7 +46,7 @@ def open_command(run: str, problem: Mapping[str, Any]) -> str | None:
     capture = problem.get("capture")
     segment = [PurePath(str(capture)).stem] if capture else []
     view = ["--all"] if problem.get("frames") else []  # its frames may be at any port
-    return shlex.join(["./sundial", "open", run, *segment, *view, "--filter", str(shown)])
+    return shlex.join([COMMAND, "open", run, *segment, *view, "--filter", str(shown)])
 
 
 def _short(value: object) -> str:

@@ -44,11 +44,13 @@ def _environment() -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "harness")}
 
 
-@pytest.mark.parametrize(
-    "words", [("--help",), ("--version",), ("ls",), ("ls", "--up"), ("down", "--help"), ("virsh",)]
-)
+@pytest.mark.parametrize("words", [("--help",), ("ls",), ("ls", "--up"), ("down", "--help"), ("virsh",)])
 def test_what_needs_no_model_imports_none(words: tuple[str, ...]) -> None:
     assert imported(*words) == set()
+
+
+def test_versions_need_only_what_is_asked_for_its_own() -> None:
+    assert imported("--version") == {"libvirt"}
 
 
 def test_a_plan_is_made_without_what_evaluates_captures() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from sundial.cli import rooms
 from sundial.errors import HostLacks, Interrupted, RunFailed
 
 Call = Callable[..., Result]
@@ -29,6 +30,18 @@ def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
     assert result.stderr.splitlines()[-1] == "open it with: ./sundial open quickstart-1"
     (request,) = fake.requests
     assert (request.experiment.seed, request.cold, request.connect, request.out) == (7, True, "qemu:///session", None)
+
+
+@pytest.mark.parametrize("words", [("run", "quickstart"), ("up", "office"), ("reproduce", "bilas97")])
+def test_a_place_for_runs_that_cannot_be_written_to_is_named_before_anything_begins(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(rooms, "CAPTURES", tmp_path / "file" / "captures")
+    monkeypatch.setattr(rooms, "_room", lambda name: pytest.fail(f"{name} was called"))
+    result = call(*words)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert f"{tmp_path}/file/captures cannot be written to: Not a directory" in result.stderr
 
 
 def test_a_run_outside_captures_is_called_by_its_path(call: Call, fake: Any, tmp_path: Path) -> None:

@@ -456,6 +456,9 @@ def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
         (("run", "quickstart", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
         (("reproduce", "kamesawa98", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
         (("images", "build", "--buildroot", "/no/such"), "--buildroot: /no/such is not a folder"),
+        (("images", "fetch", "/no/such"), "/no/such: cannot be read: No such file or directory"),
+        (("images", "fetch", "/no/such", "--sha256", "0"), "/no/such: cannot be read: No such file or directory"),
+        (("images", "fetch", "/dev/null", "--sha256", "0"), "/dev/null: its SHA-256 is e3b0c44298fc1c149afb"),
         (("images", "build", "--buildroot", "/", "--recipe", "tuned"), "--buildroot: recipe tuned does not use"),
     ],
 )

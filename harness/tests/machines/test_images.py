@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import io
 import shutil
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -218,3 +220,88 @@ def test_what_is_built_on_demand_is_built_by_its_name_and_pinned_where_it_is_bui
     assert PinnedImages(tmp_path / "before").ensure("rare", lambda line: None).recipe == "own"
     images.ensure("rare", lambda line: None)
     assert pin(images, tmp_path / "after", lambda line: None).keys() == {"rare", "tiny"}
+
+
+def nothing(line: str) -> None:
+    pass
+
+
+class TestState:
+    """A folder apart from the checkout."""
+
+    def test_builds_go_there(self, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+        state = tmp_path_factory.mktemp("state")
+        image = Images(checkout, state=state).ensure("tiny", nothing)
+        assert image.kernel == state / "images" / "out" / "own" / "tiny" / "kernel"
+        assert not (checkout / "images" / "out").exists()
+
+    def test_an_image_of_the_checkout_serves(self, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+        shipped = Images(checkout).ensure("tiny", nothing)
+        assert Images(checkout, state=tmp_path_factory.mktemp("state")).ensure("tiny", nothing) == shipped
+        assert runs(checkout) == 1
+
+    def test_a_newer_one_goes_before_it(self, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+        images = Images(checkout, state=tmp_path_factory.mktemp("state"))
+        shipped = Images(checkout).ensure("tiny", nothing)
+        (checkout / "notes.txt").write_text("changed\n")
+        newer = images.ensure("tiny", nothing)
+        assert newer.kernel != shipped.kernel
+        assert images.ensure("tiny", nothing) == newer
+
+
+@pytest.fixture
+def archive(checkout: Path) -> Path:
+    """What a release has of the image, which is not built here."""
+    Images(checkout).ensure("tiny", nothing)
+    out = checkout / "images" / "out"
+    path = checkout / "images.tar"
+    with tarfile.open(path, "w") as tar:
+        for name in ("kernel", "initrd", "manifest.json", "inputs.sha256"):
+            tar.add(out / "own" / "tiny" / name, f"own/tiny/{name}")
+    shutil.rmtree(out)
+    return path
+
+
+class TestFetch:
+    def test_a_fetched_image_is_not_built(self, checkout: Path, archive: Path) -> None:
+        images = Images(checkout)
+        (fetched,) = images.fetch(archive)
+        assert images.ensure("tiny", nothing) == fetched
+        assert runs(checkout) == 1
+
+    def test_an_image_of_other_sources_is_refused(self, checkout: Path, archive: Path) -> None:
+        (checkout / "notes.txt").write_text("changed\n")
+        with pytest.raises(BadInput, match=r"images.tar: image tiny \(own\) was built from other sources"):
+            Images(checkout).fetch(archive)
+        assert Images(checkout).list()[0].state == "missing"
+
+    @pytest.mark.parametrize(
+        ("name", "content", "message"),
+        [
+            ("own/tiny/kernel", b"another", "image tiny .own. is damaged: its kernel has another sha256"),
+            ("own/other/kernel", b"", "has an image other of recipe own, which is not declared"),
+            ("own/tiny/notes", b"", "has 'own/tiny/notes', which is not a file of an image"),
+            ("../../kernel", b"", "has '../../kernel', which is not a file of an image"),
+            ("/tiny/kernel", b"", "has '/tiny/kernel', which is not a file of an image"),
+        ],
+    )
+    def test_an_archive_with_another_file_is_refused(
+        self, checkout: Path, archive: Path, name: str, content: bytes, message: str
+    ) -> None:
+        with tarfile.open(archive, "a") as tar:
+            added = tarfile.TarInfo(name)
+            added.size = len(content)
+            tar.addfile(added, io.BytesIO(content))
+        with pytest.raises(BadInput, match=message):
+            Images(checkout).fetch(archive)
+        assert Images(checkout).list()[0].state == "missing"
+
+    @pytest.mark.parametrize(("content", "message"), [(b"", "is not an archive"), (b"\x1f\x8b12", "is not an archive")])
+    def test_what_is_not_an_archive_is_refused(self, checkout: Path, content: bytes, message: str) -> None:
+        (checkout / "images.tar").write_bytes(content)
+        with pytest.raises(BadInput, match=message):
+            Images(checkout).fetch(checkout / "images.tar")
+
+    def test_a_missing_archive_is_refused(self, checkout: Path) -> None:
+        with pytest.raises(BadInput, match="cannot be read: No such file or directory"):
+            Images(checkout).fetch(checkout / "images.tar")

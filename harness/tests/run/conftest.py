@@ -34,7 +34,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     recipe.chmod(0o755)
     declaration = (FOLDER / "linux" / DECLARATION).read_text()
     (recipe.parent / DECLARATION).write_text(declaration.partition("inputs =")[0])
-    places = Places(tmp_path)
+    places = Places.beneath(tmp_path)
     for program in (places.plugin, places.confine, places.fabric):
         program.parent.mkdir(parents=True)
         program.write_text("program\n")

@@ -66,8 +66,8 @@ def test_the_keepers_request_survives_its_way_through_json(tmp_path: Path) -> No
     for name in catalog.names("topology"):
         topology = load_topology(name)
         request = UpRequest(topology, build_network(topology), "real", 7, "embedded")
-        document = json.loads(json.dumps(request_to_json(request, Places(tmp_path))))
-        assert request_from_json(document) == (request, Places(tmp_path))
+        document = json.loads(json.dumps(request_to_json(request, Places.beneath(tmp_path))))
+        assert request_from_json(document) == (request, Places.beneath(tmp_path))
 
 
 def test_only_one_can_keep_a_topology(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_what_a_dead_keeper_left_is_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    return Places(tmp_path)
+    return Places.beneath(tmp_path)
 
 
 def test_a_folder_that_is_about_to_be_taken_stays(tmp_path: Path) -> None:
