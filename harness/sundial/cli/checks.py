@@ -23,6 +23,7 @@ from sundial.machines.certificates import OTHER_QEMU, Certificate
 from sundial.machines.confinement import Holds, holds
 from sundial.machines.connection import EMULATOR
 from sundial.machines.cores import may_hurry
+from sundial.model.catalog import ROOT
 from sundial.run.places import Places
 
 LEAST_TSHARK = (4, 0)

@@ -208,8 +208,8 @@ class BringUp:
         return error
 
     def known(self, error: Exception) -> SundialError:
-        """The error as the user sees it, with the console's last lines of the machine that it names; the traceback of an
-        internal error goes into the run directory."""
+        """The error as the user sees it, with the console's last lines of the machine that it names. The traceback of
+        an internal error goes into the run directory."""
         known = faults.known(error, self.folder.path, faults.LOG)
         if isinstance(known, RunFailed) and known.machine in self.rig.machines and not known.console_tail:
             known.console_tail = self.rig.console_tail(known.machine)

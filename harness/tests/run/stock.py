@@ -22,8 +22,8 @@ WORKLOADS = (
 """Scenarios that have each kind of workload, and losses where the kind allows them."""
 _FIELDS = (
     "frame.packet_flags_direction", "tcp.len", "tcp.analysis.retransmission", "tcp.analysis.keep_alive",
-    "tcp.analysis.out_of_order", "tcp.analysis.duplicate_ack", "tcp.analysis.keep_alive_ack", "mbcf.analysis.retransmission",
-    "rpc.dup", "rpc.program", "_ws.expert.severity",
+    "tcp.analysis.out_of_order", "tcp.analysis.duplicate_ack", "tcp.analysis.keep_alive_ack",
+    "mbcf.analysis.retransmission", "rpc.dup", "rpc.program", "_ws.expert.severity",
     "tcp.stream", "ip.src", "tcp.seq_raw", "tcp.ack_raw", "tcp.window_size_value", "tcp.flags",
 )  # fmt: skip
 _AGAIN = ("tcp.analysis.retransmission", "tcp.analysis.keep_alive", "tcp.analysis.out_of_order")
