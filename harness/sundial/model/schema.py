@@ -45,7 +45,7 @@ def _plain(node: Any) -> Any:
 
 
 def _choice(discriminator: dict[str, Any], oneOf: list[Any], **rest: Any) -> dict[str, Any]:
-    """A choice by one field. Validators do not know OpenAPI's `discriminator`, and `oneOf` says of a wrong word only that
+    """A choice by one field. Validators do not know OpenAPI's `discriminator`; `oneOf` says of a wrong word only that
     nothing fits."""
     name, kinds = discriminator["propertyName"], discriminator["mapping"]
     cases = [
