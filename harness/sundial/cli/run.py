@@ -165,7 +165,7 @@ def _one(
     try:
         made = rooms.run(request, shown)
     except RunFailed as error:
-        # What there is of it, for whoever looks for the cause. It may be too little, and must not hide the failure.
+        # It may be too little to verify, and must not hide the failure.
         with contextlib.suppress(Exception):
             if report and error.folder is not None:
                 _evaluate(error.folder, report, shown)

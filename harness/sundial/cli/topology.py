@@ -101,7 +101,9 @@ def check(file: str, overrides: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"name": loaded.name, "sound": True, **counts})
     else:
-        there = ", ".join(f"{count} {what.removesuffix('s') if count == 1 else what}" for what, count in counts.items() if count)
+        there = ", ".join(
+            f"{count} {what.removesuffix('s') if count == 1 else what}" for what, count in counts.items() if count
+        )
         click.echo(f"{file}: sound: {there}")
 
 

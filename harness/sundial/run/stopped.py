@@ -60,9 +60,7 @@ class StoppedWatch:
 
 
 @contextmanager
-def none_stopped(
-    token: str, look: Callable[[str], Stopped] = stopped_parts, look_s: float = LOOK_S
-) -> Iterator[None]:
+def none_stopped(token: str, look: Callable[[str], Stopped] = stopped_parts, look_s: float = LOOK_S) -> Iterator[None]:
     """Ends and names a part of the run with this token that is stopped for long meanwhile. Raises RunFailed."""
     over = threading.Event()
     found: list[RunFailed] = []

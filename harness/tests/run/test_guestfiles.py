@@ -39,7 +39,9 @@ def test_spaces_after_punctuation_do_not_hide_an_error(tmp_path: Path) -> None:
 def test_the_first_program_that_failed_is_kept(tmp_path: Path) -> None:
     files = GuestFiles("client", tmp_path)
     lines = [(0, "echo-client"), (4, "raw-client"), (1, "iperf3")]
-    text = "".join(f'{{"type":"step","step":{n},"app":"{app}","status":{status}}}\n' for n, (status, app) in enumerate(lines))
+    text = "".join(
+        f'{{"type":"step","step":{n},"app":"{app}","status":{status}}}\n' for n, (status, app) in enumerate(lines)
+    )
     (tmp_path / "samples.jsonl").write_text('{"type":"step", oops\n' + text)
     assert files.look() == []
     assert files.failed_step == "raw-client ended with status 4"
