@@ -10,8 +10,8 @@ from sundial.errors import HostLacks
 LEAST_FILES = 32
 """For any command that reads or makes a run: 14 were measured."""
 LEAST_ADDRESS_BYTES = 2 << 30
-"""The same: 1,640 MiB were measured for verification and report, 1,735 MiB for a run. Most of it is reserved by libraries
-and never touched; those end the process where they do not get it."""
+"""The same: 1,640 MiB were measured for verification and report, 1,735 MiB for a run. Libraries reserve most of it and
+never touch it; those end the process where they do not get it."""
 _MIB = 1 << 20
 
 

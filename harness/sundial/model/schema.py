@@ -29,7 +29,7 @@ def schema_text(model: type[Strict]) -> str:
 
 
 def _plain(node: Any) -> Any:
-    """Our `x-allowed` as a description, where a field has none of its own; a choice of a kind in JSON Schema's words."""
+    """Our `x-allowed` as a description, where a field has none of its own; a choice by one field as `_choice` has it."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
@@ -44,8 +44,8 @@ def _plain(node: Any) -> Any:
     return {**rest, "description": f"{text} Allowed: {allowed}." if text else f"Allowed: {allowed}."}
 
 
-def _choice(discriminator: dict[str, Any], oneOf: list[Any], **rest: Any) -> dict[str, Any]:  # noqa: N803
-    """A choice by one field. Validators know nothing of OpenAPI's `discriminator`: of a wrong word `oneOf` says only that
+def _choice(discriminator: dict[str, Any], oneOf: list[Any], **rest: Any) -> dict[str, Any]:
+    """A choice by one field. Validators ignore OpenAPI's `discriminator`, and of a wrong word `oneOf` says only that
     nothing fits."""
     name, kinds = discriminator["propertyName"], discriminator["mapping"]
     cases = [

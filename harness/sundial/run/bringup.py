@@ -204,8 +204,8 @@ class BringUp:
         return error
 
     def known(self, error: Exception) -> SundialError:
-        """As the user meets it, with the last words of the guest that it names; the traceback of a fault of Sundial goes
-        into the run directory."""
+        """As the user meets it, with the last words of the guest that it names; the traceback of a fault of Sundial is
+        written into the run directory."""
         known = faults.known(error, self.folder.path, faults.LOG)
         if isinstance(known, RunFailed) and known.machine in self.rig.machines and not known.console_tail:
             known.console_tail = self.rig.console_tail(known.machine)

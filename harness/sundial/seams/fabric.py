@@ -93,8 +93,8 @@ class Fabric(Form):
     linger_ns: Instant
     """How long the run goes on once the last of `done_machines` is done."""
     deadline_ns: Instant | None = None
-    """When each of `done_machines` must be done; the run ends `linger_ns` after it at the latest. Left out where there is
-    none."""
+    """When each of `done_machines` must be done; the run ends `linger_ns` after it at the latest. Left out where there
+    is none."""
     done_machines: Items[str]
     """The run ends when each of them has said done; empty: when it is stopped."""
     machines: Items[Machine]

@@ -218,8 +218,8 @@ def test_reserved_client_ports_are_decoded_as_rpc(tmp_path: Path, port: int) -> 
 
 
 def corrupted(directory: Path, byte: int, told: str | None = None, size: int = 16) -> Bed:
-    """A request arrives with the lowest bit of a byte of its first packet flipped, and is sent again; `told`: the fate's
-    bit and byte."""
+    """A request arrives with the lowest bit of a byte of its first packet flipped, and is sent again; `told`: the
+    fate's bit and byte."""
     bed = sunrpc(directory, size, calls=1)
     start = bed.now
     bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, size, number=bed.calls)), lose=(0,))
