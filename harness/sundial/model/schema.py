@@ -29,7 +29,7 @@ def schema_text(model: type[Strict]) -> str:
 
 
 def _plain(node: Any) -> Any:
-    """Our `x-allowed` as a description, where a field has none of its own; a choice by one field as `_choice` has it."""
+    """Our `x-allowed` as a description, where a field has none of its own; choices as `_choice` has them."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
