@@ -7,6 +7,7 @@ import ast
 import errno
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from sundial.whole import whole
@@ -35,6 +36,12 @@ def test_a_full_disk_leaves_what_was_there_before(tmp_path: Path, there: bool) -
     with pytest.raises(OSError, match="No space left"):
         write()
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == ({"verify.json": "old"} if there else {})
+
+
+def test_a_full_disk_is_the_hosts_error_also_where_polars_finds_it(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as raised, whole(tmp_path / "observed.parquet"):
+        raise pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)")
+    assert raised.value.errno == errno.ENOSPC
 
 
 SUNDIAL = Path(__file__).parents[1] / "sundial"

@@ -44,6 +44,8 @@ OPEN_S = 60.0
 """The first time, the embedded driver runs QEMU a few times to learn what it can do."""
 START_S = 180.0
 CALL_S = 10.0
+NOTICE_S = 1.0
+"""How long after libvirt the end of a QEMU may be noticed here."""
 EMULATOR = "qemu-system-x86_64"
 UNKNOWN = "unknown"
 
@@ -137,7 +139,9 @@ class LibvirtHypervisor:
                 lambda: self._handle.createXML(domain_xml, libvirt.VIR_DOMAIN_START_PAUSED),
             )
         except libvirt.libvirtError as error:
-            raise RunFailed(f"libvirt could not start it: {one_line(error)}", machine=name) from error
+            ending = None if parenthood is None or parenthood.pid is None else parenthood.ending(NOTICE_S)
+            why = ", ".join(part for part in (one_line(error), ending) if part)
+            raise RunFailed(f"libvirt could not start it: {why}", machine=name) from error
         except DeadlineMissed as error:
             raise RunFailed(f"libvirt does not answer: {error}", machine=name) from error
         finally:

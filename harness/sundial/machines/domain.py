@@ -111,6 +111,14 @@ class Parenthood:
         self._known.wait(PID_FILE_S)
         return self.pid
 
+    def ending(self, seconds: float = 0.0) -> str | None:
+        """How it ended: `killed by SIGKILL`, `exit status 1`; None where that is not known within `seconds`."""
+        with contextlib.suppress(DeadlineMissed):
+            wait_until(lambda: self.status is not None, seconds=seconds, what="its end", clock=self._clock)
+        if self.status is None:
+            return None
+        return f"killed by {signal.Signals(-self.status).name}" if self.status < 0 else f"exit status {self.status}"
+
     def give_up(self) -> None:
         """It was not started."""
         self._over.set()
@@ -193,10 +201,7 @@ class LibvirtMachine:
         return None if self._pid is None else reaper.processor_s(self._pid)
 
     def ending(self) -> str | None:
-        status = self._parenthood.status if self._parenthood is not None else None
-        if status is None:
-            return None
-        return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        return None if self._parenthood is None else self._parenthood.ending()
 
     def destroy(self) -> None:
         """SIGKILL first where the process is known: libvirt asks with SIGTERM and waits, and a gated guest is deaf."""

@@ -42,10 +42,14 @@ class RunFolder:
         self.path = path
         self.final = final
         self._lock = own(path)
-        (path / "wire").mkdir()
-        for node in nodes:
-            (path / "nodes" / node).mkdir(parents=True)
-        (path / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))
+        try:
+            (path / "wire").mkdir()
+            for node in nodes:
+                (path / "nodes" / node).mkdir(parents=True)
+            (path / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))
+        except OSError:
+            self.discard()
+            raise
 
     @property
     def wire(self) -> Path:

@@ -86,9 +86,11 @@ class KernelReader:
             policy=policy,
             run_as=self._session.run_as,
         )
-        machine = self._session.hypervisor.start(
-            spec.name.removeprefix(f"{self._session.runtime.token}-"), domain_xml(spec)
-        )
+        name = spec.name.removeprefix(f"{self._session.runtime.token}-")
+        try:
+            machine = self._session.hypervisor.start(name, domain_xml(spec))
+        except RunFailed as error:
+            raise self._failed(folder, error.message.removeprefix(f"{name}: ")) from error
         try:
             load_state(machine, self._snapshot.state, folder)
             machine.resume()

@@ -130,7 +130,10 @@ class SnapshotMaker:
             memory = MemoryFile(booted, shared=True)
             spec = replace(spec, policy=policy, memory_file=memory, run_as=self._session.run_as)
             name = spec.name.removeprefix(f"{self._session.runtime.token}-")
-            machine = self._session.hypervisor.start(name, domain_xml(spec))
+            try:
+                machine = self._session.hypervisor.start(name, domain_xml(spec))
+            except RunFailed as error:
+                raise self._failed(folder, error.message.removeprefix(f"{name}: ")) from error
             try:
                 machine.resume()
                 zero_ns = self._wait_frozen(machine, folder)

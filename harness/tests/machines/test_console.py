@@ -80,7 +80,7 @@ LC_ALL=C \\
         ("", ""),
         ("2026-11-27T02:45:02.000001Z qemu-system-x86_64: -m: no\n", "qemu-system-x86_64: -m: no"),
         ("sundial-clock: the ring is broken\n", "sundial-clock: the ring is broken"),
-        ("**\nERROR:../qom/object.c:7: no\nBail out!\n", "**; ERROR:../qom/object.c:7: no; Bail out!"),
+        ("**\nERROR:object.c:715: not reached\nBail out!\n", "**; ERROR:object.c:715: not reached; Bail out!"),
         ("malloc(): corrupted top size\n2026-11-27 02:45:03.001+0000: shutting down, reason=crashed\n",
          "malloc(): corrupted top size"),
     ],

@@ -127,3 +127,15 @@ def test_a_directory_without_a_record_is_removed_once_it_is_old(tmp_path: Path) 
     os.utime(left, (long_ago, long_ago))
     take_up_abandoned(tmp_path)
     assert not left.exists()
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        claim_exactly(tmp_path / "run", ["client"])
+    assert list(tmp_path.iterdir()) == []

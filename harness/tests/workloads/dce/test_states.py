@@ -14,7 +14,7 @@ from sundial.workloads.dce.expect_pdu import Flags, Pdu, Type
 from sundial.workloads.dce.verify_client import NO_ANSWER, OK, Client
 from sundial.workloads.dce.verify_replay import Item, Replay, Sent
 from sundial.workloads.dce.verify_server import EXECUTED
-from sundial.workloads.dce.verify_stream import EPM, NEVER, encode
+from sundial.workloads.dce.verify_stream import EPM, NEVER, Machine, Settings, encode
 from tests.workloads.dce.states import ACTIONS, SECOND, Row, Script, Step, rows
 
 ROWS = [row for row in rows() if not row.guest]
@@ -231,3 +231,21 @@ def test_damaged_field_is_named(row: Row) -> None:
     script = Script(row)
     for field, items in with_other_fields(list(script.items.values()), script.begin):
         assert [found for found, _, _ in replayed(script, items)] == [field]
+
+
+class Restless(Machine):
+    """Its timer is always due, as that of a program with a negative time."""
+
+    def steps(self, until_ns: int) -> Iterator[str]:
+        yield "timer"
+
+    def take(self, step: str) -> None:
+        return
+
+
+def test_a_machine_that_never_comes_to_rest_is_a_finding() -> None:
+    replay = Replay([Restless(Settings())])
+    replay.run([], end_ns=1)
+    assert [finding[1:4] for finding in replay.findings] == [
+        ("sent", "what its program can have sent", "more ways than can be tried")
+    ]
