@@ -204,8 +204,10 @@ digests: setup-tests ## Record what scenarios write, after a deliberate change (
 
 HOSTS ?= bookworm trixie
 .PHONY: test-hosts
-test-hosts: ## Run `make run` and `make test` on bare roots of Debian's releases (HOSTS="bookworm trixie sid", QUICK=1)
+test-hosts: ## Run `make run` and `make test` on bare roots (HOSTS="bookworm trixie sid", QUICK=1), the package and the container
 	@harness/tests/hosts/hosts.py $(HOSTS)
+	@harness/tests/hosts/package
+	@harness/tests/hosts/container
 
 .PHONY: test-images
 test-images: ## Build the images from a release (BUILDROOT=DIR), then run their tests on them
