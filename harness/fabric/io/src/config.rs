@@ -9,7 +9,9 @@ mod raw;
 
 use std::path::{Path, PathBuf};
 
-use sundial_core::{BridgeParameters, Builder, Invalid, Kinds, Segment, SegmentParameters, Span, Time};
+use sundial_core::{
+    BridgeParameters, Builder, Invalid, Kinds, Segment, SegmentParameters, Span, Time,
+};
 
 pub use raw::{Clock, WhenFull};
 
