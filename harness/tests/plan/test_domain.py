@@ -188,7 +188,7 @@ def test_a_clock_of_the_host_is_no_clock_of_an_emulated_machine(
 
 @pytest.mark.parametrize(
     ("qemu", "more_mib"),
-    [("7.2.22 Debian 1:7.2", 0), ("", 0), ("8.2.2", 16), ("10.0.13 Debian 1:10.0.13", 16), ("11.1.3", 16)],
+    [("7.2.22 Debian 1:7.2", 0), ("", 0), ("8.2.2", 24), ("10.0.13 Debian 1:10.0.13", 24), ("11.1.3", 24)],
 )
 def test_machine_has_memory_for_the_queues_of_its_qemu(paths: RunPaths, qemu: str, more_mib: int) -> None:
     made = plan(paths)

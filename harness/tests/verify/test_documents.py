@@ -139,7 +139,7 @@ def test_a_domain_that_was_not_planned_is_named(run: Path, pattern: str, changed
     assert fields(run) == [f"nodes/client/domain.xml{field}"]
 
 
-@pytest.mark.parametrize(("memory", "named"), [(96, ["client", "server"]), (112, [])])
+@pytest.mark.parametrize(("memory", "named"), [(96, ["client", "server"]), (120, [])])
 def test_memory_of_a_machine_is_that_of_its_qemu(run: Path, memory: int, named: list[str]) -> None:
     document = json.loads((run / "run.json").read_text())
     document["versions"]["qemu"] = "10.0.13 Debian"
