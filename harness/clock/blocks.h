@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A look at each moment between two translation blocks that somebody asks for, without leaving
+// A look at each moment between two translation blocks that a caller asks for, without leaving
 // QEMU's inner loop. Why this is exact is in README.md.
 #pragma once
 

@@ -24,7 +24,7 @@ struct counts {
     uint64_t translations; // blocks translated
     uint64_t waits, sleeps, room_waits;
     uint64_t sent, delivered, overruns, stops, overshoot_ns;
-    uint64_t stamps, stamps_checked; // in the trace; those whose time was held against QEMU's
+    uint64_t stamps, stamps_checked; // in the trace; those whose time was compared with QEMU's
 };
 
 extern struct options options;
@@ -52,6 +52,6 @@ bool leave_with_supervisor(void);
 void lock(void);
 // Lets go the members that can go on with what was just published.
 void release_and_unlock(void);
-// Waits until somebody lets me go, or for so long that it is worth a look whether I may. `brief`:
+// Waits until a member wakes this one, or for so long that it is worth a look whether I may. `brief`:
 // for machines that are at work now. `state_is_free`: others may use the state meanwhile.
 enum sync_nap nap(bool brief, bool state_is_free);

@@ -448,10 +448,10 @@ struct sync_wake_set sync_release(const struct sync *y)
     const struct sync_shared *s = y->shared;
     const struct first_two first = find_first_two(y);
     struct sync_wake_set set = {0};
-    bool somebody = sync_at_work(y, SYNC_FABRIC);
-    if (!somebody && (sync_fabric_work(y) < sync_safe(y) || sync_all_finished(y))) {
+    bool active = sync_at_work(y, SYNC_FABRIC);
+    if (!active && (sync_fabric_work(y) < sync_safe(y) || sync_all_finished(y))) {
         let_go(y, SYNC_FABRIC, SYNC_LOOK, &set);
-        somebody = true;
+        active = true;
     }
     for (unsigned m = 0; m < y->machines; m++) {
         const struct sync_member *k = &s->machine[m];
@@ -460,11 +460,11 @@ struct sync_wake_set sync_release(const struct sync *y)
         if (k->waiting == SYNC_AT_HORIZON && !sync_at_work(y, m) &&
             can_go(y, m, earlier(k->stride_ns, SYNC_NEVER), &first))
             let_go(y, m, SYNC_LOOK, &set);
-        somebody |= sync_at_work(y, m);
+        active |= sync_at_work(y, m);
     }
-    // A wait for a whole stride must not become a wait for one another. That somebody can go on by
+    // A wait for a whole stride must not become a wait for one another. That one member can go on by
     // less is shown in README.md.
-    for (unsigned m = 0; m < y->machines && !somebody; m++)
+    for (unsigned m = 0; m < y->machines && !active; m++)
         if (s->machine[m].waiting == SYNC_AT_HORIZON && !s->machine[m].finished &&
             can_go(y, m, 0, &first))
             let_go(y, m, SYNC_GO_ANYHOW, &set);

@@ -80,7 +80,7 @@ struct sync_word {
     _Alignas(128) _Atomic uint32_t value;
 };
 
-// What members write for one another. Nothing here is believed: a word that is wrong makes somebody
+// What members write for one another. Nothing here is believed: a word that is wrong makes a member
 // look once more, or once too late.
 struct sync_bell {
     _Alignas(SYNC_PAGE) struct sync_word lock; // 0, or 1 + the index of the member that has it
@@ -247,7 +247,7 @@ enum sync_nap {
 
 // Says that I am going to wait. Under the lock, with `waiting`.
 void sync_quiet(const struct sync *y);
-// Waits until somebody lets me go, or for 50 ms: for `spins` pauses awake, then asleep. `slept`:
+// Waits until a member wakes this one, or for 50 ms: for `spins` pauses awake, then asleep. `slept`:
 // whether it came to that.
 enum sync_nap sync_nap(const struct sync *y, unsigned spins, bool *slept);
 // Ends the run for everybody.

@@ -106,7 +106,7 @@ class Rig:
         found: dict[str, Snapshot] = {}
         for node in self.plan.network.nodes:
             boot = self._boot(node)
-            # What is kept for other runs is booted as ever.
+            # What is kept for other runs is booted without gates of a trial.
             stirring = self._stirring if self._cold else CALM
             maker = SnapshotMaker(self._session, self.plan, node, boot, self._interactive, stirring=stirring)
             key = snapshot_key(maker.spec(self.folder), node.mips, boot, self._session.places.plugin, qemu)

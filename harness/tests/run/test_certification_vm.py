@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certification of this host's emulator, with booted guests: it passes, and with a clock that lies it does not."""
+"""The certification of this host's emulator, with booted guests: it passes, and fails with a clock that is wrong."""
 
 from __future__ import annotations
 
