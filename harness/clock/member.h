@@ -52,6 +52,6 @@ bool leave_with_supervisor(void);
 void lock(void);
 // Lets go the members that can go on with what was just published.
 void release_and_unlock(void);
-// Waits until a member wakes this one, or for so long that it is worth a look whether I may. `brief`:
-// for machines that are at work now. `state_is_free`: others may use the state meanwhile.
+// Waits until a member wakes this one, or for so long that it is worth a look whether I may.
+// `brief`: for machines that are at work now. `state_is_free`: others may use the state meanwhile.
 enum sync_nap nap(bool brief, bool state_is_free);

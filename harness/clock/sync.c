@@ -462,8 +462,8 @@ struct sync_wake_set sync_release(const struct sync *y)
             let_go(y, m, SYNC_LOOK, &set);
         active |= sync_at_work(y, m);
     }
-    // A wait for a whole stride must not become a wait for one another. That one member can go on by
-    // less is shown in README.md.
+    // A wait for a whole stride must not become a wait for one another. That one member can go on
+    // by less is shown in README.md.
     for (unsigned m = 0; m < y->machines && !active; m++)
         if (s->machine[m].waiting == SYNC_AT_HORIZON && !s->machine[m].finished &&
             can_go(y, m, 0, &first))

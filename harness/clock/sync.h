@@ -247,8 +247,8 @@ enum sync_nap {
 
 // Says that I am going to wait. Under the lock, with `waiting`.
 void sync_quiet(const struct sync *y);
-// Waits until a member wakes this one, or for 50 ms: for `spins` pauses awake, then asleep. `slept`:
-// whether it came to that.
+// Waits until a member wakes this one, or for 50 ms: for `spins` pauses awake, then asleep.
+// `slept`: whether it came to that.
 enum sync_nap sync_nap(const struct sync *y, unsigned spins, bool *slept);
 // Ends the run for everybody.
 void sync_abort(const struct sync *y);
