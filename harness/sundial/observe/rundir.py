@@ -160,6 +160,8 @@ def open_run(path: Path) -> RunDirectory:
             _jobs(path, nodes),
             _read(counters) if (counters := path / "wire" / "counters.json").is_file() else None,
         )
+    except BadInput:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"has no {error}" if isinstance(error, KeyError) else f"is malformed: {error}"
         raise BadInput(what, file=str(path / "run.json"), allowed=ALLOWED) from None

@@ -21,17 +21,14 @@ sum() { sha256sum "$1" | cut -d' ' -f1; }
 echo '{"version": 1, "name": "'"$name"'", "recipe": "'"$recipe"'", "kernel_release": "6.1-toy", "cmdline": "quiet",
  "sha256": {"kernel": "'"$(sum kernel)"'", "initrd": "'"$(sum initrd)"'"}}' > manifest.json
 """
-"""Instead of the Python that images/toy/build starts: an image without the minute that compiling takes."""
+"""Instead of images/toy/build: an image without the minute that compiling takes."""
 
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     """For tests without machines: the image is built of a few words, plugin and fabric are only there."""
     made = copy_checkout(tmp_path_factory.mktemp("tree") / "sundial")
-    recipe = made.root / "bin" / "python3"
-    recipe.parent.mkdir()
-    recipe.write_text(PRETENDED_RECIPE)
-    recipe.chmod(0o755)
+    (made.root / "images" / "toy" / "build").write_text(PRETENDED_RECIPE)
     fabric = made.root / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
     fabric.parent.mkdir(parents=True)
     fabric.write_text("fabric\n")

@@ -71,7 +71,7 @@ class Tree:
     def python(self, *words: str) -> subprocess.CompletedProcess[str]:
         # Kinds do not depend on how images are made, and Buildroot would build on in the cache, which is shared.
         environment = {name: value for name, value in os.environ.items() if name not in (RECIPE, RELEASE)}
-        paths = {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "harness")}
+        paths = {"PYTHONPATH": str(self.root / "harness")}
         return subprocess.run(
             [sys.executable, *words],
             cwd=self.root,

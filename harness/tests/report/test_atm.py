@@ -374,7 +374,7 @@ def test_a_run_over_atm_has_its_figures_and_tables(run: Path) -> None:
     assert {"cells", "cells-saw", "call-elan", "lane-elan", "topology"} <= made
     html = (run / "report.html").read_text(encoding="utf-8")
     for words in ("Segment elan", "Virtual channels at the switch", "data direct, to server:eth0", "LE_FLUSH_REQUEST",
-                  "wire/atm/elan.cells.pcapng", "2 to 46 cells a direction, as expected at every size"):  # fmt: skip
+                  "elan.cells", "2 to 46 cells a direction, as expected at every size"):  # fmt: skip
         assert words in html, words
 
 

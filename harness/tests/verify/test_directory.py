@@ -55,7 +55,7 @@ def test_a_pipe_or_a_link_is_no_file_of_a_run(run: Path, make: Callable[[Path], 
         assert f"file {name}" in fields(run)
     (run / "wire" / "lan.pcapng").unlink()
     make(run / "wire" / "lan.pcapng")
-    with pytest.raises(BadInput, match="not a plain file"):
+    with pytest.raises(BadInput, match="not a regular file"):
         verify_run(run)
 
 
