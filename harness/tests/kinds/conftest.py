@@ -21,14 +21,15 @@ sum() { sha256sum "$1" | cut -d' ' -f1; }
 echo '{"version": 1, "name": "'"$name"'", "recipe": "'"$recipe"'", "kernel_release": "6.1-toy", "cmdline": "quiet",
  "sha256": {"kernel": "'"$(sum kernel)"'", "initrd": "'"$(sum initrd)"'"}}' > manifest.json
 """
-"""Instead of images/toy/build: an image without the minute that compiling takes."""
+"""Instead of images/*/build: an image without the minute that compiling takes."""
 
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """For tests without machines: the image is built of a few words, plugin and fabric are only there."""
+    """For tests without machines: images are built of a few words, plugin and fabric are only there."""
     made = copy_checkout(tmp_path_factory.mktemp("tree") / "sundial")
-    (made.root / "images" / "toy" / "build").write_text(PRETENDED_RECIPE)
+    for build in (made.root / "images").glob("*/build"):
+        build.write_text(PRETENDED_RECIPE)
     fabric = made.root / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
     fabric.parent.mkdir(parents=True)
     fabric.write_text("fabric\n")
