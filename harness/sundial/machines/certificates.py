@@ -20,7 +20,7 @@ from sundial.machines.seals import Book, read_summed, sha256_of, write_summed
 TESTED = {
     "1493008ba0036014c727bb23bbe2f399135867e9b5c4fe288ef2b4b816f46b0c": "7.2.22 Debian 1:7.2+dfsg-7+deb12u18+b3",
 }
-"""Versions of the emulators on which `make test-all` passes, by sha256."""
+"""Versions of the emulators that `make test` runs on, by sha256."""
 
 OTHER_QEMU = "install the QEMU of Debian 12 or 13 (apt-get install qemu-system-x86), or run with --clock real"
 """What helps where an emulator does not keep virtual time."""

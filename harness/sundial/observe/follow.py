@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
-import time
+import select
 from pathlib import Path
 from typing import BinaryIO
 
@@ -61,32 +62,25 @@ def _write_file(view: PortView | None, capture: Path, file: BinaryIO, to: Binary
 
 def _follow(view: PortView | None, capture: Path, file: BinaryIO, to: BinaryIO, keeper_pid: int) -> None:
     waiting = b""
-    ended = False
-    while True:
-        waiting += file.read()
-        if view is None:
-            to.write(waiting)
-            waiting = b""
-        else:
-            blocks, end = _take(view, waiting, capture)
-            to.writelines(blocks)
-            waiting = waiting[end:]
-        to.flush()
-        if ended:
-            return
-        ended = not _runs(keeper_pid)
-        if not ended:
-            time.sleep(_PAUSE_S)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    with contextlib.ExitStack() as stack:
+        keeper = []
+        with contextlib.suppress(ProcessLookupError):
+            keeper.append(os.pidfd_open(keeper_pid))
+            stack.callback(os.close, keeper[0])
+        ended = not keeper
+        while True:
+            waiting += file.read()
+            if view is None:
+                to.write(waiting)
+                waiting = b""
+            else:
+                blocks, end = _take(view, waiting, capture)
+                to.writelines(blocks)
+                waiting = waiting[end:]
+            to.flush()
+            if ended:
+                return
+            ended = bool(select.select(keeper, [], [], _PAUSE_S)[0])
 
 
 def _take(view: PortView, data: bytes | mmap.mmap, capture: Path) -> tuple[list[bytes], int]:

@@ -20,14 +20,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from mmap import mmap
 
+from sundial.observe.erf import ERF_HEADER, ERF_LINK
 from sundial.observe.pcap import interface_name
 from sundial.observe.pcapng import BYTE_ORDER, ENHANCED, INTERFACE, SECTION
 
 _LEAST = 12
 _COMMENT, _FLAGS, _PACKET_ID = 1, 2, 5
-_INBOUND, _OUTBOUND = 1, 2
-_ERF_LINK, _ERF_HEADER = 197, 16
-"""LINKTYPE_ERF; its header has a time stamp and flags, which differ between the records of one PDU."""
+_OUTBOUND = 2
 _FATE = ":fate"
 _FLIPPED = re.compile(r"corrupted: bit ([0-7]) of byte (\d+)")
 _GIVEN_UP = "dropped: excessive collisions"
@@ -106,7 +105,7 @@ class PortView:
         if name != self.port or self._chosen is not None:
             return False
         self._chosen = place
-        self._erf = struct.unpack_from(f"{self._order}H", block, 8) == (_ERF_LINK,)
+        self._erf = struct.unpack_from(f"{self._order}H", block, 8) == (ERF_LINK,)
         return True
 
     def _look(self, data: bytes | mmap, begin: int) -> bool:
@@ -155,7 +154,8 @@ class PortView:
             self._due_received.setdefault(arriving, []).extend(([], [comment]))
 
     def _key(self, octets: bytes) -> int:
-        return hash(octets[_ERF_HEADER:] if self._erf else octets)
+        # The header of ERF has a time stamp and flags, which differ between the records of one PDU.
+        return hash(octets[ERF_HEADER:] if self._erf else octets)
 
     def _options(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         at = 0
