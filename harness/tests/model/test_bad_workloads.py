@@ -200,6 +200,24 @@ def test_two_workloads_that_exclude_each_other(tmp_path: Path, first: str, secon
 
 
 @pytest.mark.parametrize(
+    ("workloads", "line"),
+    [
+        (["app: iperf3, transports: udp"], "workloads.0.clients: 'client1' and 'client2'"),
+        (["app: iperf3, transports: udp, clients: client2", "app: iperf3, transports: udp, clients: client3"], "workloads.1.clients: 'client2' and 'client3'"),
+        (["app: iperf3, transports: udp, clients: client2", "app: iperf3, transports: udp, clients: client2"], None),
+        (["app: iperf3, transports: udp, clients: client3", "app: iperf3, transports: udp, server: client2, clients: client1"], None),
+    ],
+)  # fmt: skip
+def test_an_iperf3_server_has_one_client(tmp_path: Path, workloads: list[str], line: str | None) -> None:
+    path = scenario(tmp_path, "office", *workloads)
+    if line is None:
+        load_experiments(path)
+        return
+    (said,) = refusal(lambda: load_experiments(path))
+    assert f"{line} use 'server' at the same time, which iperf3 does not support; allowed: one client for each server" in said
+
+
+@pytest.mark.parametrize(
     ("second", "field"), [("n1, server: linux, app: mbcf", "server"), ("linux, server: n1, app: mbcf", "clients")]
 )
 def test_a_linux_machine_is_one_node_at_a_time(tmp_path: Path, second: str, field: str) -> None:

@@ -106,7 +106,8 @@ pub struct VirtualRun {
 enum Round {
     /// On all that begins before this.
     Work(u64),
-    Sleep,
+    /// Nothing begins before this.
+    Sleep(u64),
     Finished,
 }
 
@@ -175,7 +176,11 @@ impl VirtualRun {
             asleep = false;
             match self.publish().map_err(|broken| self.named(broken))? {
                 Round::Work(before_ns) => self.work(before_ns, observer)?,
-                Round::Sleep => asleep = true,
+                Round::Sleep(before_ns) => {
+                    // No event is due before it, but records may be: a live capture has them now.
+                    self.work(before_ns, observer)?;
+                    asleep = true;
+                }
                 Round::Finished => {
                     self.work(NEVER, observer)?;
                     return Ok(Time::from_ns(self.end_ns));
@@ -245,7 +250,7 @@ impl VirtualRun {
             let work = shared.work_ns() < safe_ns || overflowing;
             shared.wait(!work);
             let before_ns = safe_ns.saturating_add(ahead.as_ns_floor()).min(NEVER);
-            Ok(if work { Round::Work(before_ns) } else { Round::Sleep })
+            Ok(if work { Round::Work(before_ns) } else { Round::Sleep(before_ns) })
         })
     }
 

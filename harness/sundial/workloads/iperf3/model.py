@@ -74,7 +74,18 @@ class Iperf3Kind:
         return workload, []
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
-        return iter(())
+        """Clients start together, and an iperf3 server runs one test at a time (it answers others ACCESS_DENIED)."""
+        clients: dict[str, str] = {}
+        for number, workload in enumerate(workloads):
+            if not isinstance(workload, Iperf3):
+                continue
+            client = clients.setdefault(workload.server, workload.clients[0])
+            other = next((name for name in workload.clients if name != client), None)
+            if other is not None:
+                what = (
+                    f"{client!r} and {other!r} use {workload.server!r} at the same time, which iperf3 does not support"
+                )
+                yield Finding(("workloads", number, "clients"), what, "one client for each server")
 
 
 KIND: WorkloadKind[Iperf3] = Iperf3Kind()
