@@ -85,7 +85,7 @@ def check_records(wire: Wire) -> pl.DataFrame:
     if bad.is_empty():
         return none()
     return problem(
-        f"fates on {wire.name}",
+        f"fate on {wire.name}",
         np.ones(1, np.bool_),
         [bad["row"].head(1).to_numpy().astype(np.int64)],
         iter(["a record in each comment, as this version of Sundial writes it"]),

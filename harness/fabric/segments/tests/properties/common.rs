@@ -13,6 +13,9 @@ use sundial_segments::hub::{self, HubParameters};
 use sundial_segments::link::{self, Distribution, Gemodel, Impairments, LinkParameters};
 use sundial_segments::switch::{self, SwitchParameters};
 
+/// Stamp, interface, direction, bytes, fate.
+pub type Recorded = (Time, usize, Direction, usize, Option<Box<Fate>>);
+
 /// A frame that a machine hands in.
 #[derive(Clone, Debug)]
 pub struct Input {
@@ -28,8 +31,7 @@ pub struct Trace {
     pub deliveries: Vec<(Time, usize, usize, usize)>,
     /// Due, port.
     pub finished: Vec<(Time, usize)>,
-    /// Stamp, interface, direction, bytes, fate.
-    pub records: Vec<(Time, usize, Direction, usize, Option<Box<Fate>>)>,
+    pub records: Vec<Recorded>,
     pub counters: SegmentCounters,
 }
 
