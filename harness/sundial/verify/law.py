@@ -80,17 +80,16 @@ def check_fates(wire: Wire, segment: SegmentBase, records: Iterable[type[Record]
 
 
 def check_records(wire: Wire) -> pl.DataFrame:
-    """One finding for all fates without a valid record, as runs of an older Sundial have them."""
+    """One finding for all fates without a valid record."""
     bad = wire.fates.filter(pl.col("record").is_null())
-    if bad.is_empty():
-        return none()
-    return problem(
-        f"fate on {wire.name}",
-        np.ones(1, np.bool_),
-        [bad["row"].head(1).to_numpy().astype(np.int64)],
-        iter(["a record in each comment, as this version of Sundial writes it"]),
-        iter([f"{len(bad)} of {len(wire.fates)} without a valid one, the first: {bad['comment'][0] or 'no comment'}"]),
-    )
+    return findings(
+        bad.head(1).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")),
+        pl.lit(True),
+        pl.lit(f"fate on {wire.name}"),
+        pl.lit("a valid record in each comment"),
+        pl.format("{} of {} without one, the first: {}", pl.lit(len(bad)), pl.lit(len(wire.fates)),
+                  pl.col("comment").fill_null("no comment")),
+    )  # fmt: skip
 
 
 def ring_of(wire: Wire, segment: SegmentBase, port: str) -> tuple[int, bool]:

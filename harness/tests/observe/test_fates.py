@@ -25,8 +25,8 @@ def test_each_field_of_a_record_has_its_column() -> None:
 
 
 def test_comments_without_a_record_have_none() -> None:
-    told = fate_columns(pl.Series(["lost: a:eth0 to b:eth0", "", lost("a:eth0", "b:eth0")]))
-    assert told["fate"].to_list() == [None, None, "lost"]
+    table = fate_columns(pl.Series(["lost: a:eth0 to b:eth0", "", lost("a:eth0", "b:eth0")]))
+    assert table["fate"].to_list() == [None, None, "lost"]
     assert fate_columns(pl.Series([], dtype=pl.String)).is_empty()
 
 

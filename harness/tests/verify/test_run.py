@@ -263,6 +263,14 @@ def test_a_first_fragment_that_is_corrupted_does_not_name_the_call_of_the_others
     assert verify(corrupted(tmp_path, byte, size=3000)).problems == []
 
 
+def test_a_run_whose_fates_have_words_alone_is_refused(tmp_path: Path) -> None:
+    bed = corrupted(tmp_path, 36)
+    fate = next(each for each in bed.records if each.comment)
+    fate.comment = fate.comment.partition(" | ")[0]
+    with pytest.raises(BadInput, match="comment: 1 comments of fates have no record"):
+        verify(bed)
+
+
 def test_a_corrupted_frame_explains_no_other_bytes(tmp_path: Path) -> None:
     other_bit = verify(corrupted(tmp_path / "a", 36, bit=1))
     assert "request.received" in [problem["field"] for problem in other_bit.problems]

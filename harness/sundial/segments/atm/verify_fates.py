@@ -134,15 +134,16 @@ def few_bits(came: bytes, sent: bytes) -> bool:
 
 
 def check_words(pdus: Pdus, fates: Fates) -> list[pl.DataFrame]:
-    """Each fate has a form that is known, belongs to a PDU, as the only one of it, and counts what it lacks."""
+    """Each fate has a record that is known, belongs to a PDU, as the only one of it, and counts what it lacks. Of those
+    without a valid record the first stands for all."""
     records = pdus.numbers("row")[fates.record]
     comments = pdus.table["comment"].to_numpy()[fates.record]
     name = pdus.name
     strange = fates.kind == UNKNOWN
+    without = pdus.fates["record"].is_null().to_numpy()[fates.record]
+    shown = strange & ~(without & (np.cumsum(without) > 1))
     found = [
-        at_records(
-            name, "fate", strange, records, of(strange, "a fate that this segment has"), of(strange, "{}", comments)
-        )
+        at_records(name, "fate", shown, records, of(shown, "a fate that this segment has"), of(shown, "{}", comments))
     ]
     alone = ~strange & (fates.copy == NO_COPY)
     found.append(

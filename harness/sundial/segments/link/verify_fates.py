@@ -79,7 +79,7 @@ def fates_of(wire: Wire, port: str, other: str, sent: Passages, entered: Numbers
                     "length": here["frame_length"].cast(pl.Int64),
                     "content": here["octets_hash"].cast(pl.Int64),
                     "right": right,
-                    "kind": np.full(len(at), kind, object),
+                    "kind": pl.Series([kind] * len(at), dtype=pl.String),
                 }
             )
         )
