@@ -10,6 +10,7 @@ from dataclasses import replace
 from random import Random
 
 from mutation import capture as pcapng
+from mutation import comments
 from mutation.capture import IN, OUT, Capture, Frame
 from mutation.damage import Copy, Damage, Damages
 from mutation.headers import other_value
@@ -235,58 +236,21 @@ RECORDS: dict[str, Callable[[Capture, Frame, Random], None]] = {
 # ---- Fates ----
 
 
-def _number(place: int) -> Edit:
-    def edit(comment: bytes, random: Random) -> bytes:
-        words = comment.split()
-        numbers = [at for at, word in enumerate(words) if word.isdigit()]
-        if len(numbers) > place:
-            words[numbers[place]] = str(int(words[numbers[place]]) + 1).encode()
-        return b" ".join(words)
-
-    return edit
-
-
-def _other_port(comment: bytes, random: Random) -> bytes:
-    return comment + b"x"
-
-
-def _other_reason(comment: bytes, random: Random) -> bytes:
-    for one, other in REASONS.items():
-        if one in comment:
-            return comment.replace(one, other)
-    return comment + b" "
-
-
-REASONS = {
-    b"queue full": b"VC full",
-    b"early packet discard": b"queue full",
-    b"header error": b"cell loss",
-    b"cell loss": b"policed",
-    b"policed": b"cell loss",
-    b"wrong CRC": b"joined to the PDU before",
-    b"joined to the PDU before": b"wrong CRC",
+COMMENTS: dict[str, Callable[[str], str]] = {
+    "number of cells lost": lambda comment: comments.other_number(comment, "lost_cells"),
+    "number of cells": lambda comment: comments.other_number(comment, "cells"),
+    "port": comments.other_port,
+    "reason": comments.other_reason,
+    "way": comments.other_way,
+    "words, its record as it was": comments.other_words,
+    "record, its words as they were": comments.other_record,
 }
 
 
-def _other_way(comment: bytes, random: Random) -> bytes:
-    if b" towards " in comment:
-        return comment.replace(b" towards ", b" from ")
-    return comment.replace(b" from ", b" towards ")
-
-
-COMMENTS: dict[str, Edit] = {
-    "number of cells lost": _number(0),
-    "number of cells": _number(1),
-    "port": _other_port,
-    "reason": _other_reason,
-    "way": _other_way,
-}
-
-
-def _commented(name: str, words: Edit) -> Change:
+def _commented(name: str, edit: Callable[[str], str]) -> Change:
     def change(captures: dict[str, Capture], random: Random) -> None:
         frame = _chosen(captures, name, "fate", random)
-        frame.comment = words((frame.comment or "").encode(), random).decode()
+        frame.comment = edit(frame.comment or "")
 
     return change
 

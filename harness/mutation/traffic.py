@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from mutation import protocols
+from mutation import comments, protocols
 from mutation.capture import IN, OUT, Capture, Frame, transmissions
 from mutation.damage import Copy, Damage, Damages
 from mutation.headers import PLACES, write
@@ -477,23 +477,12 @@ def _fate_bytes(captures: dict[str, Capture], random: Random) -> None:
     frame.data = frame.data[:place] + bytes([frame.data[place] ^ 1]) + frame.data[place + 1 :]
 
 
-def _fate_words(captures: dict[str, Capture], random: Random) -> None:
-    _, frame = random.choice(_fate_frames(captures))
-    word, _, rest = (frame.comment or "").partition(":")
-    others = [other for other in ("lost", "dropped", "duplicated", "corrupted", "collision") if other != word]
-    frame.comment = f"{random.choice(others)}:{rest}"
+def _comment(edit: Callable[[str, Random], str]) -> Change:
+    def change(captures: dict[str, Capture], random: Random) -> None:
+        _, frame = random.choice(_fate_frames(captures))
+        frame.comment = edit(frame.comment or "", random)
 
-
-def _fate_detail(captures: dict[str, Capture], random: Random) -> None:
-    """Another number in the words, as an attempt; where there is none, another machine."""
-    _, frame = random.choice(_fate_frames(captures))
-    comment = frame.comment or ""
-    digits = [place for place, letter in enumerate(comment) if letter.isdigit()]
-    if digits:
-        place = random.choice(digits)
-        frame.comment = comment[:place] + str((int(comment[place]) + 1) % 10) + comment[place + 1 :]
-    else:
-        frame.comment = comment + "x"
+    return change
 
 
 FATES: dict[str, Change] = {
@@ -501,6 +490,9 @@ FATES: dict[str, Change] = {
     "one twice": _fate_twice,
     "one that never was": _fate_that_never_was,
     "bytes of one": _fate_bytes,
-    "word of one": _fate_words,
-    "detail of one": _fate_detail,
+    "word of one": _comment(comments.other_kind),
+    "detail of one": _comment(comments.other_detail),
+    "words of one alone": _comment(lambda comment, _: comments.other_words(comment)),
+    "record of one alone": _comment(lambda comment, _: comments.other_record(comment)),
+    "record of one missing": _comment(lambda comment, _: comments.without_record(comment)),
 }

@@ -29,7 +29,7 @@ ROOMS: dict[str, set[str]] = {
     "expect": set(),
     "model": {"", "described", "errors", "printable", "kinds", "units", "expect"},
     "plan": {"", "errors", "printable", "kinds", "units", "seams", "model"},
-    "observe": {"", "errors", "printable", "whole", "kinds", "expect"},
+    "observe": {"", "errors", "printable", "whole", "kinds", "seams", "expect"},
     "machines": {"", "errors", "printable", "whole", "model", "plan"},
     "run": {
         "",

@@ -13,7 +13,6 @@ a frame that was given up, or refused by the adapter, is in the whole capture al
 
 from __future__ import annotations
 
-import re
 import struct
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,15 +20,15 @@ from dataclasses import dataclass, field
 from mmap import mmap
 
 from sundial.observe.erf import ERF_HEADER, ERF_LINK
+from sundial.observe.fates import record_of
 from sundial.observe.pcap import interface_name
 from sundial.observe.pcapng import BYTE_ORDER, ENHANCED, INTERFACE, SECTION
+from sundial.seams.fate import Collision, Corrupted, GivenUp
 
 _LEAST = 12
 _COMMENT, _FLAGS, _PACKET_ID = 1, 2, 5
 _OUTBOUND = 2
 _FATE = ":fate"
-_FLIPPED = re.compile(r"corrupted: bit ([0-7]) of byte (\d+)")
-_GIVEN_UP = "dropped: excessive collisions"
 
 
 @dataclass
@@ -133,24 +132,21 @@ class PortView:
     def _note_fate(self, octets: bytes, comment: str) -> None:
         arriving = self._key(octets)
         leaving = arriving
-        if flipped := _FLIPPED.match(comment):
-            bit, byte = int(flipped[1]), int(flipped[2])
+        record = record_of(comment)
+        if isinstance(record, Corrupted) and record.byte < len(octets):
             before = bytearray(octets)
-            if byte < len(before):
-                before[byte] ^= 1 << bit
+            before[record.byte] ^= 1 << record.bit
             leaving = self._key(bytes(before))
-        if comment.startswith("collision: "):
-            if comment.startswith(f"collision: {self.port},"):
+        if isinstance(record, Collision):
+            if record.adapter == self.port:
                 self._due_sent[leaving].append(comment)
-            return
-        if comment.startswith(_GIVEN_UP):
+        elif isinstance(record, GivenUp):
             self._due_sent.pop(leaving, None)
-            return
-        if leaving in self._sent:
+        elif leaving in self._sent:
             self._comments[self._sent[leaving]].append(comment)
-        elif comment.startswith("corrupted: "):
+        elif isinstance(record, Corrupted):
             self._due_received.setdefault(arriving, []).append([comment])
-        elif comment.startswith("duplicated: "):
+        elif record is not None and record.fate == "duplicated":
             self._due_received.setdefault(arriving, []).extend(([], [comment]))
 
     def _key(self, octets: bytes) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import polars as pl
 
 from sundial.observe import Octets
-from sundial.verify.frames import CORRUPTED, INBOUND, OUTBOUND, way_from
+from sundial.verify.frames import CORRUPTED, INBOUND, OUTBOUND
 
 Read = Callable[[pl.DataFrame], Octets]
 """The bytes of rows of the table of frames."""
@@ -26,7 +26,9 @@ def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
     sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     names = ["capture", "interface", "octets_hash"]
     found = (
-        reports.select("capture", "time_ns", way_from().alias("interface"), octets_hash=hashes_before(reports, read))
+        reports.select(
+            "capture", "time_ns", pl.col("fate_from").alias("interface"), octets_hash=hashes_before(reports, read)
+        )
         .drop_nulls("interface")
         .sort("time_ns")
         .join_asof(
@@ -45,15 +47,11 @@ def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
 
 
 def hashes_before(reports: pl.DataFrame, read: Read) -> pl.Series:
-    """`octets_hash` of the frames that corrupted ones were before: the comment says which bit was flipped."""
-    bits = reports.select(
-        pl.col("comment").str.extract(r"bit (\d+) of byte").cast(pl.Int64),
-        pl.col("comment").str.extract(r"of byte (\d+)").cast(pl.Int64).alias("byte"),
-    )
+    """`octets_hash` of the frames that corrupted ones were before: the record says which bit was flipped."""
     octets, before = read(reports), []
-    for place, (bit, byte) in enumerate(bits.iter_rows()):
+    for place, (bit, byte) in enumerate(reports.select("fate_bit", "fate_byte").iter_rows()):
         frame = bytearray(octets.frame(place))
-        if bit is not None and bit < 8 and byte < len(frame):
+        if byte < len(frame):
             frame[byte] ^= 1 << bit
         before.append(hash(bytes(frame)))
     return pl.Series("octets_hash", before, pl.Int64)

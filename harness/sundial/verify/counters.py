@@ -24,7 +24,7 @@ from sundial.verify.frames import (
     LOST,
     OUTBOUND,
 )
-from sundial.verify.law import TOO_LONG, TOO_SHORT, Bounds, Counted
+from sundial.verify.law import BY_LENGTH, Bounds, Counted
 
 SENT_AND_RECEIVED = ("tx_frames", "tx_bytes", "rx_frames", "rx_bytes")
 FRAME_MOST = MTU_MOST + ETHERNET_HEADER
@@ -123,7 +123,7 @@ def _against_laws(
             own = {*numbers, *(name for at, name in law if at == port)} - {*seen, *SENT_AND_RECEIVED, "dropped"}
             seen |= {name: int(numbers[name]) for name in sorted(own - reasons)}
             rows += [_row(f"{segment} {port} {name}", law.get((port, name), (0, 0)), seen[name]) for name in seen]
-        refused = pl.col("comment").str.contains(TOO_LONG) | pl.col("comment").str.contains(TOO_SHORT)
+        refused = pl.col("fate_rule").is_in(BY_LENGTH)
         fates = frames.filter(pl.col("interface") == f"{segment}{FATE_SUFFIX}").select(refused.sum()).item()
         rows.append(_row(f"{segment} dropped for other reasons", (int(fates), int(fates)), others))
     return (row for row in rows if row is not None)

@@ -10,12 +10,13 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
-from sundial.errors import SundialError
+from sundial.errors import BadInput, SundialError
 from sundial.model.recorded import recorded_experiment, with_numbers
 from sundial.model.scenario import Scenario
 from sundial.model.topology import Topology
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, is_plain, kept_files
 from sundial.plan.trace import traced_functions
+from sundial.seams.fate import SEPARATOR
 from sundial.verify.findings import FINDING, findings
 from sundial.verify.segment import further_captures, network_of
 
@@ -55,6 +56,18 @@ def check_remarks(frames: pl.DataFrame) -> pl.DataFrame:
         pl.lit("none at a port"),
         pl.col("comment"),
     )
+
+
+def refuse_older(run: RunDirectory, frames: pl.DataFrame) -> None:
+    """Raises BadInput for a run of a Sundial that wrote words alone as comments of fates. `frames` with fate."""
+    fates = frames.filter(pl.col("fate").is_not_null()).drop_nulls("comment")
+    if fates.height and not fates["comment"].str.contains(SEPARATOR, literal=True).any():
+        raise BadInput(
+            f"{fates.height} comments of fates have no record, as an earlier version of Sundial wrote them",
+            file=str(run.path / fates["capture"][0]),
+            field="comment",
+            allowed="captures of this version: repeat the run",
+        )
 
 
 def check_order(frames: pl.DataFrame) -> pl.DataFrame:

@@ -6,30 +6,41 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.observe import compact
+from sundial.observe.fates import FATE_COLUMNS, fate_columns
 
 FATE_SUFFIX = ":fate"
 INBOUND, OUTBOUND = 1, 2
 
 LOST, DROPPED, DUPLICATED, CORRUPTED, COLLISION = "lost", "dropped", "duplicated", "corrupted", "collision"
-"""Reasons on a fate interface: the word before the colon of the packet comment.
+"""`fate` of the records on a fate interface (harness/schemas/README.md); `unnamed` without a valid record.
 
 A `collision` says nothing about what arrives: the frame is sent again, or `dropped`."""
 
 
+FATE = {name: FATE_COLUMNS[name] for name in
+        ("fate", "fate_rule", "fate_adapter", "fate_from", "fate_to", "fate_bit", "fate_byte")}  # fmt: skip
+"""Of the table of frames, from the records on fate interfaces: what happened, and the rule that dropped the frame; the
+port whose adapter had it, or the ports between which, or at whose side of a switch, it was (one of two is null there);
+the bit that was flipped. `Wire.fates` has the other fields, too."""
+
+
 def with_places(frames: pl.DataFrame) -> pl.DataFrame:
-    """Adds `row`, `end` (one text for capture and interface) and `fate`, the reason on a fate interface."""
+    """Adds `row`, `end` (one text for capture and interface) and FATE."""
     ends = frames.select("capture", "interface").unique()
     ends = ends.with_columns(end=end_of("interface"))
     return (
         frames.join(ends, on=["capture", "interface"], how="left", maintain_order="left")
         .with_row_index("row")
-        .with_columns(
-            fate=pl.when(pl.col("interface").str.ends_with(FATE_SUFFIX)).then(
-                pl.col("comment").fill_null("").str.extract(r"^\s*([a-z]+)").fill_null("unnamed")
-            ),
-        )
+        .pipe(with_fates)
         .pipe(compact)
     )
+
+
+def with_fates(frames: pl.DataFrame) -> pl.DataFrame:
+    """Adds FATE."""
+    is_fate = pl.col("interface").str.ends_with(FATE_SUFFIX)
+    records = fate_columns(frames.select(pl.when(is_fate).then("comment")).to_series()).select(*FATE)
+    return frames.with_columns(records).with_columns(fate=pl.when(is_fate).then(pl.col("fate").fill_null("unnamed")))
 
 
 def end_of(interface: str) -> pl.Expr:
@@ -52,15 +63,3 @@ def turn(*key: str) -> pl.Expr:
     place = pl.int_range(pl.len())
     begins = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in key) | (place == 0)
     return place - pl.when(begins).then(place).forward_fill()
-
-
-def way_from() -> pl.Expr:
-    """The sending port of a fate that befell a frame on its way: `lost: A to B`."""
-    return pl.col("comment").str.extract(r"(\S+:\S+) to \S+:\S+$")
-
-
-def dropped_by() -> pl.Expr:
-    """The port whose adapter did not send a frame: `dropped: transmit ring full (A)`, `... 16 attempts of A`."""
-    return pl.coalesce(
-        pl.col("comment").str.extract(r"\((\S+:\S+)\)$"), pl.col("comment").str.extract(r"attempts of (\S+:\S+)$")
-    )

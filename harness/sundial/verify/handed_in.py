@@ -11,9 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.model.network import Network
-from sundial.verify.frames import OUTBOUND, dropped_by
-
-_COLLIDED = r"^collision: ([^,\s]+),"
+from sundial.verify.frames import OUTBOUND
 
 
 def latest_hand_in(frames: pl.DataFrame, network: Network | None) -> pl.DataFrame:
@@ -32,8 +30,9 @@ def _moved(frames: pl.DataFrame, network: Network | None, sign: int) -> pl.DataF
     if not any(by_port.values()):
         return frames
     sent = pl.col("fate").is_null() & (pl.col("direction") == OUTBOUND)
-    of_fate = pl.coalesce(dropped_by(), pl.col("comment").str.extract(_COLLIDED))
-    port = pl.when(sent).then(pl.col("interface").cast(pl.String)).when(pl.col("fate").is_not_null()).then(of_fate)
+    port = (
+        pl.when(sent).then(pl.col("interface").cast(pl.String)).when(pl.col("fate").is_not_null()).then("fate_adapter")
+    )
     return frames.with_columns(
         time_ns=pl.col("time_ns") + port.replace_strict(by_port, default=0, return_dtype=pl.Int64)
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the law of a kind of segment says of one capture, and the fates that all kinds have in common.
 
-A fate is a record of the segment's own interface with its reason as a comment (harness/schemas/README.md). Each must
-belong to a frame, in time and place, and be allowed by the configuration.
+A fate is a frame on the segment's own interface with a record of what became of it (harness/schemas/README.md).
+Each must belong to a frame, in time and place, and be allowed by the configuration.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import polars as pl
 from sundial.expect.ip import ETHERNET_HEADER
 from sundial.model.network import Device
 from sundial.model.segment import SegmentBase
+from sundial.seams.fate import Record, RingFull, TooLong, TooShort
 from sundial.verify.findings import findings, none
 from sundial.verify.wire import GAP_BITS, Line, Numbers, Passages, Wire, bits_of, problem
 
@@ -24,11 +25,9 @@ Bounds = tuple[int, int]
 
 ANY: Bounds = (0, 1 << 62)
 
-RING_FULL = r"^dropped: transmit ring full \((\S+)\)$"
-TOO_LONG = r"^dropped: (\d+) bytes, longest is (\d+) \((\S+)\)$"
-TOO_SHORT = r"^dropped: (\d+) bytes are no Ethernet frame \((\S+)\)$"
-COMMON = (RING_FULL, TOO_LONG, TOO_SHORT)
-_LENGTHS = ((TOO_LONG, "longest", "port"), (TOO_SHORT, "port"))
+BY_LENGTH = ("too long", "too short")
+"""Rules by which an adapter refuses a frame for its length."""
+_COMMON = (RingFull, TooLong, TooShort)
 
 
 @dataclass(frozen=True)
@@ -57,32 +56,40 @@ class Counted:
     """Captures of segments within machines, of which the fabric knows nothing."""
 
 
-def fates_matching(wire: Wire, pattern: str, *names: str) -> pl.DataFrame:
-    """The fates whose comment matches `pattern`, with its groups as columns `names`."""
-    groups = pl.col("comment").str.extract_groups(pattern)
-    met = wire.fates.lazy().filter(pl.col("comment").str.contains(pattern))
-    return met.with_columns(groups.struct[place].alias(name) for place, name in enumerate(names)).collect()
-
-
-def check_fates(wire: Wire, segment: SegmentBase, patterns: Iterable[str]) -> pl.DataFrame:
-    """A finding for each fate that this kind of segment does not have, or whose reason its length does not show."""
-    known = pl.any_horizontal(pl.col("comment").str.contains(each) for each in (*COMMON, *patterns))
+def check_fates(wire: Wire, segment: SegmentBase, records: Iterable[type[Record]]) -> pl.DataFrame:
+    """A finding for each fate that this kind of segment does not have, or whose reason its length does not show; one
+    for all those without a valid record."""
+    known = pl.col("record").is_in([each.__name__ for each in (*_COMMON, *records)])
     longest = segment.mtu + ETHERNET_HEADER
     length = pl.col("frame_length").cast(pl.Int64)
-    long, short = (pl.col("comment").str.contains(each) for each in (TOO_LONG, TOO_SHORT))
-    wrong_long = long & (
-        (length <= longest)
-        | ~pl.col("comment").str.starts_with(pl.format("dropped: {} bytes, longest is {} (", length, pl.lit(longest)))
+    wrong_long = (pl.col("fate_rule") == "too long") & (
+        (length <= longest) | (pl.col("fate_bytes") != length) | (pl.col("fate_longest") != longest)
     )
-    wrong = ~known.fill_null(False) | wrong_long | (short & (length >= ETHERNET_HEADER))
+    wrong_short = (pl.col("fate_rule") == "too short") & (
+        (length >= ETHERNET_HEADER) | (pl.col("fate_bytes") != length)
+    )
     table = wire.fates.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
-    return findings(
-        table,
-        wrong.fill_null(True),
+    strange = findings(
+        table.filter(pl.col("record").is_not_null()),
+        ~known | wrong_long.fill_null(False) | wrong_short.fill_null(False),
         pl.lit(f"fate on {wire.name}"),
         pl.lit("a fate that this segment has, and as configured"),
-        pl.coalesce("comment", pl.lit("none")),
+        pl.col("comment"),
     )
+    return merged([strange, check_records(wire)])
+
+
+def check_records(wire: Wire) -> pl.DataFrame:
+    """One finding for all fates without a valid record."""
+    bad = wire.fates.filter(pl.col("record").is_null())
+    return findings(
+        bad.head(1).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")),
+        pl.lit(True),
+        pl.lit(f"fate on {wire.name}"),
+        pl.lit("a valid record in each comment"),
+        pl.format("{} of {} without one, the first: {}", pl.lit(len(bad)), pl.lit(len(wire.fates)),
+                  pl.col("comment").fill_null("no comment")),
+    )  # fmt: skip
 
 
 def ring_of(wire: Wire, segment: SegmentBase, port: str) -> tuple[int, bool]:
@@ -95,7 +102,7 @@ def ring_of(wire: Wire, segment: SegmentBase, port: str) -> tuple[int, bool]:
 
 def ring_drops(wire: Wire, port: str) -> pl.DataFrame:
     """Frames that a port's full ring refused."""
-    return fates_matching(wire, RING_FULL, "port").filter(pl.col("port") == port)
+    return wire.fates_of(RingFull, fate_adapter=port)
 
 
 def check_ring(
@@ -158,9 +165,7 @@ def check_room(wire: Wire, segment: SegmentBase, port: str, sent: Passages, ends
 def offered(wire: Wire, segment: SegmentBase, port: str, done: int) -> Bounds:
     """Frames offered by a machine: `done` are those sent, given up and refused by a full ring; others are refused for
     their length, and at the end its ring may hold more."""
-    done += sum(
-        fates_matching(wire, form, "bytes", *more).filter(pl.col("port") == port).height for form, *more in _LENGTHS
-    )
+    done += sum(wire.fates_of(record, fate_adapter=port).height for record in (TooLong, TooShort))
     return done, done + cut_off(wire, segment, port, 0)[0]
 
 

@@ -12,8 +12,9 @@ import polars as pl
 
 from sundial.expect.ip import ETHERNET_HEADER
 from sundial.model.segment import SegmentBase
+from sundial.seams.fate import RingFull, TooLong, TooShort
 from sundial.verify.findings import findings
-from sundial.verify.law import ring_of
+from sundial.verify.law import BY_LENGTH, ring_of
 from sundial.verify.wire import (
     GAP_BITS,
     MOST,
@@ -28,8 +29,6 @@ from sundial.verify.wire import (
     problem,
     queue_starts,
 )
-
-_REFUSED = r"^dropped: (?:transmit ring full|\d+ bytes, longest is \d+|\d+ bytes are no Ethernet frame) \((\S+)\)$"
 
 
 def check_full_duplex(segment: SegmentBase, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
@@ -76,7 +75,7 @@ def of_right_length(segment: SegmentBase, handed_in: Passages) -> Mask:
 
 def refused(wire: Wire, port: str) -> pl.DataFrame:
     """Frames that the adapter of a port did not take, for whatever reason."""
-    return wire.fates.filter((pl.col("comment").str.extract(_REFUSED) == port).fill_null(False))
+    return wire.fates.filter(pl.col("fate_rule").is_in(["adapter full", *BY_LENGTH]), fate_adapter=port)
 
 
 def was_refused(wire: Wire, port: str, handed_in: Passages) -> Mask:
@@ -102,16 +101,10 @@ def check_refused(segment: SegmentBase, wire: Wire, port: str, handed_in: Passag
                 "length": handed_in.length, "full": full,
             }
         )
-        .with_columns(
-            comment=pl.when(length > longest)
-            .then(pl.format("dropped: {} bytes, longest is {} ({})", length, pl.lit(longest), pl.lit(port)))
-            .when(length < ETHERNET_HEADER)
-            .then(pl.format("dropped: {} bytes are no Ethernet frame ({})", length, pl.lit(port)))
-            .when("full")
-            .then(pl.lit(f"dropped: transmit ring full ({port})"))
-        )
-        .drop_nulls("comment")
+        .filter((length > longest) | (length < ETHERNET_HEADER) | pl.col("full"))
     )  # fmt: skip
+    comments = [_refusal(port, each, longest) for each in due["length"]]
+    due = due.with_columns(comment=pl.Series(comments, dtype=pl.String))
     if wire.end_ns is not None:
         due = due.filter(pl.col("time_ns") <= wire.end_ns)
     came = refused(wire, port).select(
@@ -130,6 +123,15 @@ def check_refused(segment: SegmentBase, wire: Wire, port: str, handed_in: Passag
         .otherwise(pl.format("{} at {} ns", "comment", "time_ns")),
         pl.when(pl.col("row").is_null()).then(pl.lit("none")).otherwise(pl.format("{} at {} ns", "comment", "time_ns")),
     )
+
+
+def _refusal(port: str, length: int, longest: int) -> str:
+    """The comment on a frame that an adapter does not take; of one that it could carry, since its ring is full."""
+    if length > longest:
+        return TooLong(fate="dropped", rule="too long", adapter=port, bytes=length, longest=longest).comment
+    if length < ETHERNET_HEADER:
+        return TooShort(fate="dropped", rule="too short", adapter=port, bytes=length).comment
+    return RingFull(fate="dropped", rule="adapter full", adapter=port).comment
 
 
 def check_places(
@@ -151,7 +153,7 @@ def check_not_before(wire: Wire, port: str, handed_in: Passages) -> list[pl.Data
     """Where nothing more is known: a frame is sent once or has a fate of its adapter, not before it was handed in, and
     those between the same two addresses in order."""
     sent = wire.sent_at(port)
-    fates = wire.fates.filter(pl.col("comment").str.ends_with(f"({port})"))
+    fates = wire.given_up(port)
     key = ["content"]
     number = pl.int_range(pl.len()).over(key).alias("number")
     given = pl.DataFrame(

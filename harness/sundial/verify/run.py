@@ -78,6 +78,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     files = [(run_dir / name, name) for name in sorted(run.captures)]
     without_frames = aside.submit(_check_without_frames, run, samples)
     on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
+    directory.refuse_older(run, on_wire)
     on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files))
     network, ports = network_of(run), ports_of(run)
     frames = latest_hand_in(on_wire, network)

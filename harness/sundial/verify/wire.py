@@ -19,9 +19,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sundial.expect.ip import ETHERNET_FCS, ETHERNET_GAP, ETHERNET_MIN, ETHERNET_PREAMBLE
+from sundial.observe.fates import fate_columns
 from sundial.observe.octets import Octets
+from sundial.seams.fate import Record
 from sundial.verify.findings import FINDING, findings, none
-from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.frames import DROPPED, INBOUND, OUTBOUND
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -140,8 +142,17 @@ class Wire:
 
     @cached_property
     def fates(self) -> pl.DataFrame:
-        """What the segment says became of frames."""
-        return self.frames.filter(pl.col("fate").is_not_null()).sort("time_ns", "row")
+        """What the segment says became of frames, with all of FATE_COLUMNS."""
+        fates = self.frames.filter(pl.col("fate").is_not_null()).sort("time_ns", "row")
+        return fates.with_columns(fate_columns(fates["comment"]).drop("fate"))
+
+    def fates_of(self, record: type[Record], **fields: str) -> pl.DataFrame:
+        """Those fates whose record is of this model and has these values."""
+        return self.fates.filter(pl.col("record") == record.__name__, **fields)
+
+    def given_up(self, port: str) -> pl.DataFrame:
+        """Fates of frames that the adapter of a port did not send."""
+        return self.fates.filter(fate=DROPPED, fate_adapter=port)
 
     def _at(self, port: str, direction: int) -> Passages:
         here = (pl.col("interface") == port) & (pl.col("direction") == direction) & pl.col("fate").is_null()

@@ -14,11 +14,15 @@ from sundial.errors import BadInput
 from sundial.observe import open_capture
 from sundial.observe.follow import ports, stream_view
 from sundial.observe.view import PortView
+from tests.fates import collision, corrupted, duplicated, given_up, lost
 from tests.verify.bed import IN, OUT, Record, capture
 
 A, B, FATE = range(3)
 NAMES = ["client:eth0", "server:eth0", "lan:fate"]
 UNKNOWN = 0
+LOST = lost("client:eth0", "server:eth0")
+DUPLICATED = duplicated("client:eth0", "server:eth0")
+CORRUPTED = corrupted(3, 20, "client:eth0", "server:eth0")
 FRAME = bytes(range(60))
 FLIPPED = bytes([*range(20), 20 ^ 8, *range(21, 60)])
 
@@ -67,8 +71,8 @@ def test_a_view_has_the_frames_of_its_port_with_their_times(
 
 CASES = {
     "a frame that was lost": (
-        [Record(0, A, OUT, FRAME), Record(5, FATE, UNKNOWN, FRAME, "lost: client:eth0 to server:eth0")],
-        [("1", "client:eth0", "lost: client:eth0 to server:eth0")],
+        [Record(0, A, OUT, FRAME), Record(5, FATE, UNKNOWN, FRAME, LOST)],
+        [("1", "client:eth0", LOST)],
         [],
     ),
     "the latest of two equal frames was lost": (
@@ -76,43 +80,43 @@ CASES = {
             Record(0, A, OUT, FRAME),
             Record(3, B, IN, FRAME),
             Record(5, A, OUT, FRAME),
-            Record(5, FATE, UNKNOWN, FRAME, "lost: client:eth0 to server:eth0"),
+            Record(5, FATE, UNKNOWN, FRAME, LOST),
         ],
-        [("1", "client:eth0", ""), ("3", "client:eth0", "lost: client:eth0 to server:eth0")],
+        [("1", "client:eth0", ""), ("3", "client:eth0", LOST)],
         [("2", "server:eth0", "")],
     ),
     "a corrupted frame, at both ends": (
         [
             Record(0, A, OUT, FRAME),
-            Record(5, FATE, UNKNOWN, FLIPPED, "corrupted: bit 3 of byte 20, client:eth0 to server:eth0"),
+            Record(5, FATE, UNKNOWN, FLIPPED, CORRUPTED),
             Record(9, B, IN, FLIPPED),
         ],
-        [("1", "client:eth0", "corrupted: bit 3 of byte 20, client:eth0 to server:eth0")],
-        [("3", "server:eth0", "corrupted: bit 3 of byte 20, client:eth0 to server:eth0")],
+        [("1", "client:eth0", CORRUPTED)],
+        [("3", "server:eth0", CORRUPTED)],
     ),
     "a duplicate is the second that arrives": (
         [
             Record(0, A, OUT, FRAME),
-            Record(5, FATE, UNKNOWN, FRAME, "duplicated: client:eth0 to server:eth0"),
+            Record(5, FATE, UNKNOWN, FRAME, DUPLICATED),
             Record(8, B, IN, FRAME),
             Record(9, B, IN, FRAME),
         ],
-        [("1", "client:eth0", "duplicated: client:eth0 to server:eth0")],
-        [("3", "server:eth0", ""), ("4", "server:eth0", "duplicated: client:eth0 to server:eth0")],
+        [("1", "client:eth0", DUPLICATED)],
+        [("3", "server:eth0", ""), ("4", "server:eth0", DUPLICATED)],
     ),
     "collisions come before the frame": (
         [
-            Record(0, FATE, UNKNOWN, FRAME, "collision: client:eth0, attempt 1, 96 bits on the wire"),
+            Record(0, FATE, UNKNOWN, FRAME, collision("client:eth0", 1, 96)),
             Record(9, A, OUT, FRAME),
             Record(9, B, IN, FRAME),
         ],
-        [("2", "client:eth0", "collision: client:eth0, attempt 1, 96 bits on the wire")],
+        [("2", "client:eth0", collision("client:eth0", 1, 96))],
         [("3", "server:eth0", "")],
     ),
     "a frame that was given up leaves the next one alone": (
         [
-            Record(0, FATE, UNKNOWN, FRAME, "collision: client:eth0, attempt 16, 96 bits on the wire"),
-            Record(1, FATE, UNKNOWN, FRAME, "dropped: excessive collisions, 16 attempts of client:eth0"),
+            Record(0, FATE, UNKNOWN, FRAME, collision("client:eth0", 16, 96)),
+            Record(1, FATE, UNKNOWN, FRAME, given_up("client:eth0")),
             Record(9, A, OUT, FRAME),
         ],
         [("3", "client:eth0", "")],

@@ -30,6 +30,7 @@ from sundial.report.registry import legs
 from sundial.report.topology_view import Topology, cells_between
 from sundial.report.workload import Setting
 from sundial.segments.atm import report_call, report_lane, report_tables
+from tests import fates as comments
 from tests.report import synthetic_atm
 from tests.report.test_topology_drawing import texts
 
@@ -325,11 +326,11 @@ def test_losses_are_added_up_by_cause() -> None:
     ports = {"sun1:eth0": {"dropped": {"queue full": 1, "wrong CRC": 2}}, "sun2:eth0": {"dropped": {"queue full": 3}}}
     fates = [
         (None, 0),
-        ("dropped: 2 of 32 cells, queue full towards sun2:eth0", 2),
-        ("dropped: 30 of 32 cells, queue full towards sun1:eth0", 30),
-        ("dropped: 1 of 32 cells, cell loss from sun1:eth0", 1),
-        ("dropped: wrong CRC towards sun2:eth0", 0),
-        ("dropped: joined to the PDU before towards sun2:eth0", 0),
+        (comments.cells(2, 32, "queue full", "towards", "sun2:eth0"), 2),
+        (comments.cells(30, 32, "queue full", "towards", "sun1:eth0"), 30),
+        (comments.cells(1, 32, "cell loss", "from", "sun1:eth0"), 1),
+        (comments.spoiled("wrong CRC", "sun2:eth0"), 0),
+        (comments.spoiled("joined to the PDU before", "sun2:eth0"), 0),
     ]
     pdus = pl.DataFrame(fates, schema={"comment": pl.String, "lctr": pl.UInt16}, orient="row")
     table = report_tables.losses(pdus, ports)

@@ -11,8 +11,9 @@ import json
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest.mock import patch
 
 from sundial.errors import RunFailed
@@ -24,6 +25,7 @@ from sundial.plan.jobs import WAITING, encode_job
 from sundial.plan.paths import RunPaths
 from sundial.run.collect import Digests
 from sundial.run.record import RunRecord
+from sundial.seams.fate import Record
 from sundial.verify import run
 from sundial.verify.findings import none
 from tests.verify.bed import RPC_PORT, Bed
@@ -44,6 +46,22 @@ def files() -> Iterator[tuple[str, bytes]]:
     yield from ((f"fabric/{name}.json", _document(plan.fabric)) for name, plan in _fabrics())
     yield from ((f"run/{name}.json", _document(document)) for name, document in _runs())
     yield from ((f"verify/{name}.json", text) for name, text in _verdicts())
+    yield "fates/comments.txt", "".join(f"{fate.comment}\n" for fate in _fates()).encode()
+
+
+def _fates() -> Iterator[Record]:
+    """Every record: each rule, and each form of words."""
+    fields: dict[str, Any] = {
+        "adapter": "a:eth0", "from": "a:eth0", "to": "b:eth0", "bit": 7, "byte": 41, "attempt": 1, "bits": 96,
+        "attempts": 16, "bytes": 13, "longest": 14, "node": 9, "lost_cells": 2, "cells": 32, "address": "10.0.0.9",
+        "fate": "dropped",
+    }  # fmt: skip
+    for model in get_args(Record):
+        names = {field.alias or name: field for name, field in model.model_fields.items()}
+        kind = "rule" if "rule" in names else "fate"
+        for value, form in product(get_args(names[kind].annotation), model.words):
+            needed = [name for name, field in names.items() if field.is_required() or f"{{{name}}}" in form]
+            yield model.model_validate({**{name: fields.get(name) for name in needed}, kind: value})
 
 
 def _document(document: Any) -> bytes:

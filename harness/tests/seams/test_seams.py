@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -23,11 +23,12 @@ from sundial.plan.build import plan_run
 from sundial.plan.jobs import JOB_BYTES as PLANNED_JOB_BYTES
 from sundial.seams import control
 from sundial.seams.fabric import Fabric
+from sundial.seams.fate import Record, read_comment
 from sundial.seams.job import JOB_BYTES, Endpoint, Job
 from sundial.seams.run import Run
 from sundial.seams.samples import Line
 from sundial.seams.verify import Verification
-from sundial.seams.write import FORMS, path_of, schema_text
+from sundial.seams.write import FATE_WORDS, FORMS, fate_words_text, path_of, schema_text
 from tests.seams.golden_files import FOLDER, PATHS, files
 
 CHECKOUT = Path(__file__).parents[3]
@@ -62,6 +63,10 @@ def test_shipped_schemas_are_those_of_the_models(name: str) -> None:
     Draft202012Validator.check_schema(json.loads(schema_text(name)))
 
 
+def test_the_fabric_has_the_words_of_the_models() -> None:
+    assert FATE_WORDS.read_text() == fate_words_text(), "run python -m sundial.seams.write"
+
+
 def fields(schema: dict[str, Any]) -> Iterator[str]:
     for part in (schema, *schema.get("$defs", {}).values()):
         yield from part.get("properties", {})
@@ -76,7 +81,7 @@ def test_the_reference_page_describes_every_field(name: str) -> None:
 
 def test_golden_files_are_what_is_written_now() -> None:
     made = dict(files())
-    kept = {named(path): path.read_bytes() for path in FOLDER.rglob("*.json*")}
+    kept = {named(path): path.read_bytes() for path in FOLDER.rglob("*") if path.is_file()}
     differing = [name for name, data in made.items() if kept.get(name) != data]
     assert differing == [], "python -m tests.seams.golden_files writes them; a guest must take what has changed"
     recorded = {name for name in kept if name.startswith(("samples/", "counters/"))} | {"jobs/malformed.jsonl"}
@@ -142,6 +147,51 @@ def test_model_and_sundial_fabric_refuse_the_same(written: str, damaged: str, tm
         Fabric.model_validate_json(broken)
     checked = subprocess.run([SUNDIAL_FABRIC, "check", tmp_path / "fabric.json"], capture_output=True, check=False)
     assert checked.returncode == 2
+
+
+COMMENTS = (FOLDER / "fates" / "comments.txt").read_text().splitlines()
+"""`core/src/fate.rs` writes the same."""
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+def test_a_comment_passes_its_model_and_the_reader(comment: str) -> None:
+    record = json.loads(comment.partition(" | ")[2])
+    assert list(schema("fate").iter_errors(record)) == []
+    read = read_comment(comment)
+    assert read is not None
+    assert (read.record, read.comment) == (record, comment)
+
+
+def test_every_record_has_a_golden_comment() -> None:
+    assert {type(read_comment(comment)) for comment in COMMENTS} == set(get_args(Record))
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "",
+        "lost: a:eth0 to b:eth0",
+        'lost: a:eth0 to b:eth1 | {"fate":"lost","from":"a:eth0","to":"b:eth0"}',
+        'lost: a:eth0 to b:eth0 | {"fate":"lost","to":"b:eth0","from":"a:eth0"}',
+        'lost: a:eth0 to b:eth0 | {"fate": "lost", "from": "a:eth0", "to": "b:eth0"}',
+        'lost: a:eth0 to b:eth0 | {"fate":"lost","from":"a:eth0","to":"b:eth0"},{}',
+        'lost: a:eth0 to b:eth0 | {"fate":"lost","from":"a:eth0","to":"b:eth0","bit":1}',
+        'lost: a:eth0 to 7 | {"fate":"lost","from":"a:eth0","to":7}',
+        'vanished: a:eth0 to b:eth0 | {"fate":"vanished","from":"a:eth0","to":"b:eth0"}',
+        'corrupted: bit 8 of byte 0, a:e0 to b:e0 | {"fate":"corrupted","bit":8,"byte":0,"from":"a:e0","to":"b:e0"}',
+        'dropped: 1 of 2 cells, CLP 1 from a:eth0 | {"fate":"dropped","rule":"CLP 1","lost_cells":1,"cells":2,'
+        '"from":"a:eth0","to":"b:eth0"}',
+        'collision: a:eth0, attempt 1, 4294967296 bits on the wire | {"fate":"collision","adapter":"a:eth0",'
+        '"attempt":1,"bits":4294967296}',
+        "x | []",
+        "x | 1",
+        'x | {"fate":[]}',
+        'x | {"fate":{},"rule":{}}',
+        "x | {",
+    ],
+)  # fmt: skip
+def test_another_comment_has_no_valid_record(comment: str) -> None:
+    assert read_comment(comment) is None
 
 
 @pytest.mark.parametrize("path", golden("samples/*.jsonl"), ids=named)

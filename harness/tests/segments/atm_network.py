@@ -21,6 +21,7 @@ import polars as pl
 
 from sundial.observe.octets import Octets
 from sundial.verify.wire import Wire
+from tests.fates import cells, spoiled
 from tests.segments.pdus import cpcs
 from tests.verify.bed import EPOCH_NS, block, option
 
@@ -46,16 +47,16 @@ class Pdu:
     copy: int = 0
     """Of a flooded frame, which of its PDUs."""
     lost: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    first: dict[int, tuple[int, str]] = field(default_factory=dict)
+    first: dict[int, tuple[int, tuple[str, str, str]]] = field(default_factory=dict)
     damaged: dict[int, bytearray] = field(default_factory=dict)
 
     @property
     def cells(self) -> int:
         return len(self.data) // 48
 
-    def lose(self, to: int, at: int, why: str) -> None:
+    def lose(self, to: int, at: int, rule: str, way: str, port: str) -> None:
         self.lost[to] += 1
-        self.first.setdefault(to, (at, why))
+        self.first.setdefault(to, (at, (rule, way, port)))
 
 
 @dataclass
@@ -182,7 +183,7 @@ class Network:
         if faults is not None:
             if self.random.random() < float(faults.cell_loss or 0):
                 for to, _ in pdu.targets:
-                    pdu.lose(to, at, f"cell loss from {self.ports[port]}")
+                    pdu.lose(to, at, "cell loss", "from", self.ports[port])
                 return
             flip = self.random.random() < float(faults.payload_bit or 0)
         contract = None if port == self.service else self.written.contracts.get(self.ports[port])
@@ -191,7 +192,7 @@ class Network:
             if at < due - contract.tolerance * NS:
                 if contract.action == "drop":
                     for to, _ in pdu.targets:
-                        pdu.lose(to, at, f"policed from {self.ports[port]}")
+                        pdu.lose(to, at, "policed", "from", self.ports[port])
                     return
                 clp = 1
             else:
@@ -208,7 +209,7 @@ class Network:
             self.dropping.pop(channel, None)
         why = None
         if state == "early" or (state == "partial" and not last):
-            pdu.lose(to, at, f"{state} packet discard towards {self.towards(to)}")
+            pdu.lose(to, at, f"{state} packet discard", "towards", self.towards(to))
             return
         own = sum(each[0] == channel for each in queue)
         if written.discard == "epd" and first and len(queue) >= written.early_cells:
@@ -224,7 +225,7 @@ class Network:
             if not self.busy[to]:
                 self.serve(at, to)
             return
-        pdu.lose(to, at, f"{why} towards {self.towards(to)}")
+        pdu.lose(to, at, why, "towards", self.towards(to))
         if not last and written.discard != "tail":
             self.dropping[channel] = state or ""
 
@@ -247,7 +248,7 @@ class Network:
         if faults is not None:
             if self.random.random() < float(faults.cell_loss or 0):
                 left = at - self.cell_time(to) - self.propagation(to)
-                pdu.lose(to, left, f"cell loss towards {self.ports[to]}")
+                pdu.lose(to, left, "cell loss", "towards", self.ports[to])
                 return
             flip |= self.random.random() < float(faults.payload_bit or 0)
         data = bytearray(pdu.data[48 * number : 48 * number + 48])
@@ -267,9 +268,9 @@ class Network:
         if pdu.lost[to]:
             return
         if len(parts) != pdu.cells:
-            self.fate(up(at), pdu, to, f"dropped: joined to the PDU before towards {self.towards(to)}", 0)
+            self.fate(up(at), pdu, to, spoiled("joined to the PDU before", self.towards(to)), 0)
         elif to in pdu.damaged:
-            self.fate(up(at), pdu, to, f"dropped: wrong CRC towards {self.towards(to)}", 0)
+            self.fate(up(at), pdu, to, spoiled("wrong CRC", self.towards(to)), 0)
         elif to == self.service:
             latency = self.written.lan_emulation.service_latency * NS
             every = [(each, COPIES) for each in range(self.service)]
@@ -290,8 +291,7 @@ class Network:
 
     def fates(self, pdu: Pdu) -> None:
         for to, (at, why) in pdu.first.items():
-            comment = f"dropped: {pdu.lost[to]} of {pdu.cells} cells, {why}"
-            self.fate(up(at), pdu, to, comment, pdu.lost[to])
+            self.fate(up(at), pdu, to, cells(pdu.lost[to], pdu.cells, *why), pdu.lost[to])
 
     def fate(self, at_ns: int, pdu: Pdu, to: int, comment: str, missing: int) -> None:
         data = bytes(pdu.damaged[to]) if "wrong CRC" in comment else pdu.data

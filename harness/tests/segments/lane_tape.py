@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from sundial.verify.wire import Wire
+from tests.fates import by_adapter, for_address
 from tests.segments.pdus import IN, OUT, PduTape
 from tests.verify.bed import EPOCH_NS
 
@@ -186,13 +187,15 @@ class Lan:
 
     # ---- Captures ----
 
-    def dropped(self, at: int, port: int, target: bytes, why: str) -> None:
+    def dropped(self, at: int, port: int, target: bytes, rule: str, address: str = "") -> None:
         """A frame on the fate interface of the capture of frames."""
+        name = self.ports[port]
+        comment = for_address(name, rule, address) if address else by_adapter(name, rule)
         self.fates.append(
             {
                 "time_ns": at, "interface": "elan:fate", "direction": 0, "frame_length": 60, "octets_hash": at,
                 "eth_source": int.from_bytes(mac(port)), "eth_target": int.from_bytes(target), "fate": "dropped",
-                "comment": f"dropped: {why} ({self.ports[port]})",
+                "comment": comment,
             }
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ import pytest
 from sundial.observe.octets import Octets
 from sundial.segments.atm.verify_clip import check_clip
 from sundial.verify.wire import Wire
+from tests.fates import by_adapter, for_address
 from tests.segments.test_line_laws import segment
 
 OUT, IN = 2, 1
@@ -86,14 +87,14 @@ def test_an_answer_that_is_missing_or_one_too_many_is_found() -> None:
 def test_a_question_about_nobody_is_dropped_and_says_so() -> None:
     unknown = arp(1, 0, bytes([10, 0, 0, 9]))
     assert len(check((AT_NS, "a:eth0", OUT, unknown, None))) == 1
-    words = "dropped: no VC for 10.0.0.9 (a:eth0)"
+    words = for_address("a:eth0", "no VC", "10.0.0.9")
     assert check((AT_NS, "elan:fate", 0, unknown, words)) == []
     assert check((AT_NS, "elan:fate", 0, unknown, words.replace(".9", ".8")))
-    assert check((AT_NS, "elan:fate", 0, arp(1, 0, IPS[1]), "dropped: no VC for 10.0.0.2 (a:eth0)"))
+    assert check((AT_NS, "elan:fate", 0, arp(1, 0, IPS[1]), for_address("a:eth0", "no VC", "10.0.0.2")))
 
 
 def test_only_what_is_not_ip_is_dropped_for_that() -> None:
     header = MACS[1] + MACS[0]
     other, packet = header + b"\x88\xb6" + bytes(46), header + b"\x08\0\x45" + bytes(45)
-    assert check((AT_NS, "elan:fate", 0, other, "dropped: not IP (a:eth0)")) == []
-    assert check((AT_NS, "elan:fate", 0, packet, "dropped: not IP (a:eth0)"))
+    assert check((AT_NS, "elan:fate", 0, other, by_adapter("a:eth0", "not IP"))) == []
+    assert check((AT_NS, "elan:fate", 0, packet, by_adapter("a:eth0", "not IP")))

@@ -20,6 +20,7 @@ from sundial.verify.devices import COUNTERS, check_counted, check_device
 from sundial.verify.law import Counted
 from sundial.verify.segment import verifiers
 from sundial.verify.wire import Wire
+from tests.fates import ring_full, too_long
 from tests.segments.test_line_laws import bits, segment
 from tests.segments.wires import BROADCAST, IN, OUT, Frame, Tape, moved
 
@@ -89,9 +90,9 @@ class Relay:
         end, rate = self.device.ports[port].end, self.written[port].rate_bps(self.device.ports[port].end)
         longest = self.written[port].mtu + 14
         if frame.length > longest:
-            self.tapes[port].fate(at, f"dropped: {frame.length} bytes, longest is {longest} ({end})", frame)
+            self.tapes[port].fate(at, too_long(end, frame.length, longest), frame)
         elif sum(each > at for each in self.ends[port]) >= self.device.written.queue_frames:
-            self.tapes[port].fate(at, f"dropped: transmit ring full ({end})", frame)
+            self.tapes[port].fate(at, ring_full(end), frame)
         else:
             start = max(Fraction(at), self.free[port])
             self.ends[port].append(start + Fraction(bits(frame) * 10**9, rate))
@@ -215,7 +216,7 @@ def test_a_drop_without_need_is_found() -> None:
     written, tapes, _ = relayed(device, STEADY)
     (row,) = (row for row in tapes[0].rows if row["direction"] == OUT and row["octets_hash"] == 20)
     tapes[0].rows.remove(row)
-    tapes[0].fate(row["time_ns"], "dropped: transmit ring full (x:e0)", Frame(0, 2, row["frame_length"], 20))
+    tapes[0].fate(row["time_ns"], ring_full("x:e0"), Frame(0, 2, row["frame_length"], 20))
     assert {each["field"] for each in check(device, written, wires_of(device, tapes))[0]} == {
         "time on the wire: sent by x:e0", "ring of x:e0"
     }  # fmt: skip

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sundial.model.topology import SEGMENT_KINDS
 from sundial.verify.segment import verifiers
+from tests.fates import collision, given_up, lost
 from tests.segments.wires import IN, OUT, Frame, Tape, moved
 
 PORTS = ["a:eth0", "b:eth0", "c:eth0"]
@@ -67,7 +68,7 @@ def simulate(segment: Any, frames: list[Frame], seed: int) -> Tape:
                 tries[port] += 1
                 noticed = min(starts[other] + way(other, port) + sense for other in together if other != port)
                 bits = max(64, -(-(noticed - at) // bit)) + 32
-                words = f"collision: {segment.ports[port]}, attempt {tries[port]}, {bits} bits on the wire"
+                words = collision(segment.ports[port], tries[port], bits)
                 tape.fate(noticed, words, frame)
             end = at + bits * bit
             history.append((port, at, end))
@@ -78,7 +79,7 @@ def simulate(segment: Any, frames: list[Frame], seed: int) -> Tape:
                     if other != port:
                         tape.add(end + way(port, other), other, IN, frame)
             elif tries[port] == 16:
-                tape.fate(end, f"dropped: excessive collisions, 16 attempts of {segment.ports[port]}", frame)
+                tape.fate(end, given_up(segment.ports[port]), frame)
                 done = True
             else:
                 wanted[port] = end + slot * rng.randrange(1 << min(tries[port], 10))
@@ -178,8 +179,8 @@ def test_slots_and_attempts(retry: int, attempt: int, problem: list[str]) -> Non
     """a begins at 0 and b at 500 ns: a hears b at 1350, b hears a at 850, and both know of it 1 us later; both send 96
     bits. a comes again first."""
     tape = Tape(PORTS[:2])
-    tape.fate(1_850, "collision: b:eth0, attempt 1, 96 bits on the wire", Frame(0, 1, 60, 2))
-    tape.fate(2_350, f"collision: a:eth0, attempt {attempt}, 96 bits on the wire", Frame(0, 0, 60, 1))
+    tape.fate(1_850, collision("b:eth0", 1, 96), Frame(0, 1, 60, 2))
+    tape.fate(2_350, collision("a:eth0", attempt, 96), Frame(0, 0, 60, 1))
     sent(tape, retry, 0, 1)
     assert fields(hub(PORTS[:2]), tape) == problem
 
@@ -198,8 +199,8 @@ def test_a_station_may_begin_until_it_knows_of_a_carrier(rate: str, begins: int,
     way, sense, bit = {"10 Mbit/s": (850, 1_000, 100), "100 Mbit/s": (510, 175, 10)}[rate]
     tape = Tape(PORTS[:2])
     bits = max(64, -(-(begins + way + sense) // bit)) + 32
-    tape.fate(way + sense, "collision: b:eth0, attempt 1, 96 bits on the wire", Frame(0, 1, 60, 2))
-    tape.fate(begins + way + sense, f"collision: a:eth0, attempt 1, {bits} bits on the wire", Frame(0, 0, 60, 1))
+    tape.fate(way + sense, collision("b:eth0", 1, 96), Frame(0, 1, 60, 2))
+    tape.fate(begins + way + sense, collision("a:eth0", 1, bits), Frame(0, 0, 60, 1))
     assert fields(hub(PORTS[:2], rate), tape) == found
 
 
@@ -207,8 +208,8 @@ def colliding() -> Tape:
     """a begins at 0 and b at 500 ns, and again after one slot each; then both defer, and a is the first."""
     tape = Tape(PORTS[:2])
     for attempt, at in ((1, 0), (2, 9_600 + 51_200)):
-        tape.fate(at + 1_850, f"collision: b:eth0, attempt {attempt}, 96 bits on the wire", Frame(0, 1, 60, 2))
-        tape.fate(at + 2_350, f"collision: a:eth0, attempt {attempt}, 96 bits on the wire", Frame(0, 0, 60, 1))
+        tape.fate(at + 1_850, collision("b:eth0", attempt, 96), Frame(0, 1, 60, 2))
+        tape.fate(at + 2_350, collision("a:eth0", attempt, 96), Frame(0, 0, 60, 1))
     again = 60_800 + 500 + 9_600 + 850 + 9_600
     sent(tape, again, 0, 1)
     sent(tape, again + 57_600 + 850 + 9_600, 1, 2)
@@ -234,11 +235,17 @@ def test_a_fate_that_says_otherwise_is_found() -> None:
     assert check(segment, tape.wire()).is_empty()
     place = next(place for place, row in enumerate(tape.rows) if "attempt 1," in str(row["comment"]))
     row = dict(tape.rows[place])
+    said = str(row["comment"])
+    port, other = ("a:eth0", "b:eth0") if "a:eth0" in said else ("b:eth0", "a:eth0")
+    assert said == collision(port, 1, 96)
     for comment in (
-        str(row["comment"]).replace("attempt 1,", "attempt 3,"),
-        str(row["comment"]).replace("96 bits", "97 bits"),
-        str(row["comment"]).replace("a:eth0", "x:eth0").replace("b:eth0", "a:eth0").replace("x:eth0", "b:eth0"),
-        "lost: a:eth0 to b:eth0",
+        collision(port, 3, 96),
+        collision(port, 1, 97),
+        collision(other, 1, 96),
+        lost("a:eth0", "b:eth0"),
+        said.partition(" | ")[0],
+        said.replace("attempt 1,", "attempt 3,"),
+        said.replace('"attempt":1', '"attempt":3'),
     ):
         tape.rows[place] = {**row, "comment": comment}
         assert not check(segment, tape.wire()).is_empty(), comment

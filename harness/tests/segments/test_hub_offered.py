@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sundial.verify.segment import verifiers
 from sundial.verify.wire import Passages
+from tests.fates import ring_full
 from tests.segments.test_hub_law import HUBS, PORTS, hub, simulate, traffic
 from tests.segments.wires import OUT, Frame, Tape, moved
 
@@ -49,7 +50,7 @@ def with_ring(segment: Any, frames: list[Frame], seed: int, places: int) -> Tape
         kept.remove(full[0])
         dropped.append(full[0])
     for frame in dropped:
-        tape.fate(frame.at, f"dropped: transmit ring full ({PORTS[0]})", frame)
+        tape.fate(frame.at, ring_full(PORTS[0]), frame)
     return tape
 
 
@@ -102,6 +103,6 @@ def test_a_refusal_without_need_is_found() -> None:
     segment = hub(PORTS[:2])
     gone = ALONE[5]
     tape = simulate(segment, [each for each in ALONE if each is not gone], 1)
-    tape.fate(gone.at, f"dropped: transmit ring full ({PORTS[0]})", gone)
+    tape.fate(gone.at, ring_full(PORTS[0]), gone)
     assert gone.port == 0
     assert check(segment, tape, ALONE, places=1)

@@ -16,7 +16,7 @@ import pytest
 from sundial.segments.atm.verify_fates import CELL_LOSS, CRC, LOST, NO_COPY
 from sundial.segments.atm.verify_handed import held_back
 from sundial.segments.atm.verify_losses import _shares
-from sundial.verify.headers.ports import lost_at
+from sundial.verify.headers.carriage import at_own_station
 from sundial.verify.segment import HELD_BACK
 from sundial.verify.sockets.retransmission_causes import without_held_back
 from tests.segments.pdus import OUT
@@ -59,20 +59,20 @@ def test_a_frame_of_its_own_call_that_was_kept_back_explains_a_request(call: int
 
 
 @pytest.mark.parametrize(
-    ("capture", "comment", "known"),
+    ("capture", "station", "known"),
     [
-        ("wire/elan.pcapng", "dropped: joined to the PDU before towards service", True),
-        ("wire/elan.pcapng", "dropped: joined to the PDU before towards services", False),
-        ("wire/elan.pcapng", "dropped: joined to the PDU before towards a:eth0", False),
-        ("wire/lan.pcapng", "dropped: joined to the PDU before towards service", False),
+        ("wire/elan.pcapng", "service", True),
+        ("wire/elan.pcapng", "services", False),
+        ("wire/elan.pcapng", "a:eth0", False),
+        ("wire/lan.pcapng", "service", False),
         ("wire/elan.pcapng", None, False),
     ],
 )
 def test_what_is_lost_on_its_way_to_a_station_of_the_segment_is_no_ports(
-    capture: str, comment: str | None, known: bool
+    capture: str, station: str | None, known: bool
 ) -> None:
-    table = pl.DataFrame({"capture": [capture], "comment": [comment]}, schema_overrides={"comment": pl.String})
-    assert table.select(lost_at({"wire/elan.pcapng": ("service",)})).item() == known
+    table = pl.DataFrame({"capture": [capture], "fate_to": [station]}, schema_overrides={"fate_to": pl.String})
+    assert table.select(at_own_station({"wire/elan.pcapng": ("service",)})).item() == known
 
 
 class Sized(SimpleNamespace):

@@ -9,6 +9,7 @@ import pytest
 
 from sundial.segments.atm.verify_lane_ignored import ignored
 from sundial.segments.atm.verify_pdus import read_pdus
+from tests.fates import cells
 from tests.segments.lane_tape import (
     ASKED_NS,
     CELL_NS,
@@ -34,7 +35,7 @@ TWO_CELLS_NS = 5663
 
 def lose(made: Lan, at: int, vci: int, sdu: bytes, towards: str) -> None:
     """On the fate interface."""
-    comment = f"dropped: 1 of {-(-(len(sdu) + 8) // 48)} cells, cell loss towards {towards}"
+    comment = cells(1, -(-(len(sdu) + 8) // 48), "cell loss", "towards", towards)
     made.tape.pdu(at, len(made.ports), 0, vci, sdu, comment=comment, lctr=1, bad=True)
 
 

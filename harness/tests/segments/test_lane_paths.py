@@ -152,28 +152,30 @@ def test_what_a_client_drops(tmp_path: Path) -> None:
     made.dropped(500, 0, BROADCAST, "not joined")
     unanswered(made, LATER, LATER + C20_NS)
     made.data(LATER + ASKED_NS, 0, FAR)
-    made.dropped(LATER + 20_000, 0, FAR, "8 frames wait for 02:53:44:00:00:09")
+    made.dropped(LATER + 20_000, 0, FAR, "8 frames wait", "02:53:44:00:00:09")
     for _ in range(8):
-        made.dropped(LATER + 2 * C20_NS, 0, FAR, "no answer for 02:53:44:00:00:09")
+        made.dropped(LATER + 2 * C20_NS, 0, FAR, "no answer", "02:53:44:00:00:09")
     assert check(made, tmp_path, end_ns=20 * SECOND_NS) == []
 
 
 @pytest.mark.parametrize(
-    ("at", "target", "why"),
+    ("at", "target", "why", "address"),
     [
-        (LATER, BROADCAST, "not joined"),
-        (LATER + C20_NS, FAR, "no answer for 02:53:44:00:00:09"),
-        (LATER + 2 * C20_NS, mac(1), "no answer for 02:53:44:00:00:09"),
-        (LATER + 20_000, FAR, "8 frames wait for 02:53:44:00:00:09"),
+        (LATER, BROADCAST, "not joined", ""),
+        (LATER + C20_NS, FAR, "no answer", "02:53:44:00:00:09"),
+        (LATER + 2 * C20_NS, mac(1), "no answer", "02:53:44:00:00:09"),
+        (LATER + 20_000, FAR, "8 frames wait", "02:53:44:00:00:09"),
     ],
 )
-def test_what_a_client_drops_without_need_is_found(at: int, target: bytes, why: str, tmp_path: Path) -> None:
+def test_what_a_client_drops_without_need_is_found(
+    at: int, target: bytes, why: str, address: str, tmp_path: Path
+) -> None:
     made = lan(THREE, ("x:e0",))
     unanswered(made, LATER, LATER + C20_NS)
     made.data(LATER + ASKED_NS, 0, FAR)
     for _ in range(7):
-        made.dropped(LATER + 2 * C20_NS, 0, FAR, "no answer for 02:53:44:00:00:09")
-    made.dropped(at, 0, target, why)
+        made.dropped(LATER + 2 * C20_NS, 0, FAR, "no answer", "02:53:44:00:00:09")
+    made.dropped(at, 0, target, why, address)
     assert check(made, tmp_path, end_ns=20 * SECOND_NS)
 
 

@@ -21,6 +21,7 @@ from sundial.segments.link.verify_fates import check_shares
 from sundial.segments.netem.verify_tc import read_arguments
 from sundial.verify.contention import NEVER_BUSY
 from sundial.verify.segment import verifiers
+from tests.fates import comment, duplicated, lost, output_full, queue_full, ring_full, too_long
 from tests.segments.wires import BROADCAST, IN, OUT, Frame, Tape, moved
 
 PORTS = ["a:eth0", "b:eth0", "c:eth0"]
@@ -70,7 +71,7 @@ def switched(written: Any, frames: list[Frame]) -> Tape:
                 continue
             ready = at + written.forwarding_latency
             if sum(start > ready for start in starts[out]) >= written.queue_frames:
-                tape.fate(ready, f"dropped: output queue full towards {written.ports[out]}", frame)
+                tape.fate(ready, output_full(written.ports[out]), frame)
                 continue
             start, rate = max(ready, free[out]), written.by_port(written.rate)[out]
             starts[out].append(start)
@@ -115,7 +116,7 @@ def test_a_frame_at_the_wrong_port_of_a_switch_and_a_drop_without_need_are_found
     wrong["interface"] = "c:eth0"
     assert len(check(written, tape.wire())) == 2
     tape.rows.remove(wrong)
-    tape.fate(100_000 + 5_785, "dropped: output queue full towards b:eth0", Frame(0, 0, 60, 2))
+    tape.fate(100_000 + 5_785, output_full("b:eth0"), Frame(0, 0, 60, 2))
     assert kept["interface"] == "b:eth0"
     assert [found["field"] for found in check(written, tape.wire())] == [
         "time on the wire: arrival at b:eth0", "queue towards b:eth0"
@@ -138,13 +139,13 @@ def linked(written: Any, frames: list[Frame], fates: dict[int, str] | None = Non
             enters = ceil(begun + takes)
             fate = (fates or {}).get(frame.name, "")
             if fate == "lost":
-                tape.fate(enters, f"lost: {here} to {there}", frame)
+                tape.fate(enters, lost(here, there), frame)
                 continue
             if fate == "duplicated":
-                tape.fate(enters, f"duplicated: {here} to {there}", frame)
+                tape.fate(enters, duplicated(here, there), frame)
             for _ in range(2 if fate == "duplicated" else 1):
                 if sum(leaves > enters for leaves in inside) >= (effects.limit or 1000):
-                    tape.fate(enters, f"dropped: queue full, {here} to {there}", frame)
+                    tape.fate(enters, queue_full(here, there), frame)
                     continue
                 leaves = Fraction(enters + (effects.delay or 0))
                 if effects.rate:
@@ -190,22 +191,22 @@ def test_an_arrival_over_a_link_at_another_instant_is_found(
 
 
 @pytest.mark.parametrize(
-    ("comment", "at"),
+    ("text", "at"),
     [
-        ("lost: a:eth0 to b:eth0", 57_600),
-        ("dropped: queue full, a:eth0 to b:eth0", 57_600),
-        ("duplicated: a:eth0 to b:eth0", 57_600),
-        ("lost: a:eth0 to b:eth0", 57_601),
-        ("vanished: a:eth0 to b:eth0", 57_600),
-        ("dropped: 60 bytes, longest is 1514 (a:eth0)", 57_600),
+        (lost("a:eth0", "b:eth0"), 57_600),
+        (queue_full("a:eth0", "b:eth0"), 57_600),
+        (duplicated("a:eth0", "b:eth0"), 57_600),
+        (lost("a:eth0", "b:eth0"), 57_601),
+        (comment("vanished: a:eth0 to b:eth0", "vanished", from_="a:eth0", to="b:eth0"), 57_600),
+        (too_long("a:eth0", 60, 1514), 57_600),
     ],
 )
-def test_a_fate_that_nothing_allows_is_found(comment: str, at: int) -> None:
+def test_a_fate_that_nothing_allows_is_found(text: str, at: int) -> None:
     written = segment("link", PORTS[:2], rate="10 Mbit/s")
     tape = linked(written, [Frame(0, 0, 60, 1)])
     assert check(written, tape.wire()) == []
-    tape.rows = [row for row in tape.rows if row["direction"] == OUT or comment.startswith(("dup", "van"))]
-    tape.fate(at, comment, Frame(0, 0, 60, 1))
+    tape.rows = [row for row in tape.rows if row["direction"] == OUT or text.startswith(("dup", "van"))]
+    tape.fate(at, text, Frame(0, 0, 60, 1))
     assert check(written, tape.wire())
 
 
@@ -332,7 +333,7 @@ def through_adapters(written: Any, frames: list[Frame], latency_ns: int) -> Tape
             handed_in = max(frame.at, handed_in)
             inside = [end for end in ends if end > handed_in]
             if len(inside) >= places and drops:
-                tape.fate(handed_in + latency_ns, f"dropped: transmit ring full ({written.ports[port]})", frame)
+                tape.fate(handed_in + latency_ns, ring_full(written.ports[port]), frame)
                 continue
             if len(inside) >= places:
                 handed_in = inside[-places] + 1
@@ -386,11 +387,11 @@ def test_a_frame_that_a_ring_with_places_refused_is_found() -> None:
     written = segment("link", PORTS[:2], rate="10 Mbit/s", adapter={"ring_frames": 1, "when_full": "drop"})
     tape = Tape(PORTS[:2])
     tape.add(100_000, 0, OUT, Frame(0, 0, 60, 1))
-    tape.fate(120_000, "dropped: transmit ring full (a:eth0)", Frame(0, 0, 60, 2))
+    tape.fate(120_000, ring_full("a:eth0"), Frame(0, 0, 60, 2))
     tape.add(200_000, 0, OUT, Frame(0, 0, 60, 3))
     rings = "time on the wire: ring of a:eth0"
     assert rings not in [problem["field"] for problem in check(written, with_latency(tape.wire(), 20_000))]
-    tape.fate(177_601, "dropped: transmit ring full (a:eth0)", Frame(0, 0, 60, 4))
+    tape.fate(177_601, ring_full("a:eth0"), Frame(0, 0, 60, 4))
     assert [problem["field"] for problem in check(written, with_latency(tape.wire(), 20_000))].count(rings) == 1
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from sundial.verify.frames import with_fates
 from sundial.verify.wire import Wire
 
 OUT, IN = 2, 1
@@ -51,8 +52,7 @@ class Tape:
             "octets_hash": pl.Int64, "eth_source": pl.Int64, "eth_target": pl.Int64, "comment": pl.String,
         }  # fmt: skip
         table = pl.DataFrame(self.rows, schema=schema).sort("time_ns", maintain_order=True).with_row_index("row")
-        fate = pl.when(pl.col("interface") == "lan:fate").then(pl.col("comment").str.extract(r"^([a-z]+)"))
-        return Wire("lan", self.ports, table.with_columns(fate=fate), end_ns)
+        return Wire("lan", self.ports, with_fates(table), end_ns)
 
 
 def moved(wire: Wire, row: int, by_ns: int) -> Wire:

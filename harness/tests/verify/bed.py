@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.fates import duplicated, lost
 from tests.verify.seal import seal
 
 EPOCH_NS = 946_684_800 * 10**9
@@ -163,15 +164,15 @@ class Bed:
     def send(self, source: str, frames: list[bytes], lose: tuple[int, ...] = (), twice: tuple[int, ...] = ()) -> None:
         """Frames leave one after the other; those at places `lose` are lost, those at `twice` arrive twice."""
         here, there = (0, 1) if source == CLIENT else (1, 0)
-        way = "client:eth0 to server:eth0" if source == CLIENT else "server:eth0 to client:eth0"
+        way = ("client:eth0", "server:eth0") if source == CLIENT else ("server:eth0", "client:eth0")
         for place, frame in enumerate(frames):
             self.records.append(Record(self.now, here, OUT, frame))
             if place in lose:
-                self.records.append(Record(self.now + 500, 2, 0, frame, f"lost: {way}"))
+                self.records.append(Record(self.now + 500, 2, 0, frame, lost(*way)))
             else:
                 self.records.append(Record(self.now + FLIGHT_NS, there, IN, frame))
             if place in twice:
-                self.records.append(Record(self.now + 500, 2, 0, frame, f"duplicated: {way}"))
+                self.records.append(Record(self.now + 500, 2, 0, frame, duplicated(*way)))
                 self.records.append(Record(self.now + FLIGHT_NS + 300, there, IN, frame))
             self.now += 1_000
         self.now += GAP_NS

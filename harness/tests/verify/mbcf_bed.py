@@ -8,6 +8,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.fates import duplicated, lost
 from tests.observe.mbcf_wire import (
     ACK,
     CAS,
@@ -84,14 +85,14 @@ class MbcfBed:
         """A frame on the wire, seen at both ports."""
         here, there = (0, 1) if whole[11] == 1 else (1, 0)
         ports = ("client:eth0", "server:eth0")
-        way = f"{ports[here]} to {ports[there]}"
+        way = ports[here], ports[there]
         self.records.append(Record(self.now, here, OUT, whole))
         if lose:
-            self.records.append(Record(self.now + 500, 2, 0, whole, f"lost: {way}"))
+            self.records.append(Record(self.now + 500, 2, 0, whole, lost(*way)))
         else:
             self.records.append(Record(self.now + FLIGHT_NS, there, IN, whole))
         if twice:
-            self.records.append(Record(self.now + 500, 2, 0, whole, f"duplicated: {way}"))
+            self.records.append(Record(self.now + 500, 2, 0, whole, duplicated(*way)))
             self.records.append(Record(self.now + FLIGHT_NS + 300, there, IN, whole))
         self.now += STEP_NS
 

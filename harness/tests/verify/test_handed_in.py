@@ -14,8 +14,10 @@ from sundial.model.load import load_topology
 from sundial.model.network import Network, build_network
 from sundial.model.topology import Topology
 from sundial.verify import verify_run
+from sundial.verify.frames import with_fates
 from sundial.verify.handed_in import latest_hand_in, on_the_wire
 from sundial.verify.segment import contentions
+from tests.fates import collision, given_up, lost, output_full, ring_full
 from tests.verify.bed import RPC_PORT, Bed
 from tests.verify.seal import seal
 
@@ -26,11 +28,11 @@ ROWS = [
     ("server:eth0", 1, None, None, 0),
     ("server:eth0", 2, None, None, SERVER_NS),
     ("client:eth0", 1, None, None, 0),
-    ("lan:fate", 0, "dropped", "dropped: transmit ring full (client:eth0)", CLIENT_NS),
-    ("lan:fate", 0, "dropped", "dropped: excessive collisions, 16 attempts of server:eth0", SERVER_NS),
-    ("lan:fate", 0, "dropped", "dropped: output queue full towards client:eth0", 0),
-    ("lan:fate", 0, "collision", "collision: client:eth0, attempt 1, 96 bits on the wire", CLIENT_NS),
-    ("lan:fate", 0, "lost", "lost: client:eth0 to server:eth0", 0),
+    ("lan:fate", 0, "dropped", ring_full("client:eth0"), CLIENT_NS),
+    ("lan:fate", 0, "dropped", given_up("server:eth0"), SERVER_NS),
+    ("lan:fate", 0, "dropped", output_full("client:eth0"), 0),
+    ("lan:fate", 0, "collision", collision("client:eth0", 1, 96), CLIENT_NS),
+    ("lan:fate", 0, "lost", lost("client:eth0", "server:eth0"), 0),
 ]
 
 
@@ -44,7 +46,7 @@ def with_latencies() -> Network:
 def frames(rows: list[tuple[str, int, str | None, str | None, int]]) -> pl.DataFrame:
     schema = {"interface": pl.String, "direction": pl.UInt8, "fate": pl.String, "comment": pl.String}
     table = pl.DataFrame([row[:4] for row in rows], schema=schema, orient="row")
-    return table.with_columns(
+    return with_fates(table).with_columns(
         capture=pl.lit("wire/lan.pcapng"), time_ns=pl.lit(1_000_000, pl.Int64), frame_length=pl.lit(60, pl.UInt32)
     )
 

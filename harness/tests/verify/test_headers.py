@@ -17,6 +17,8 @@ from sundial.observe import open_run, read_frames
 from sundial.verify.frames import with_places
 from sundial.verify.headers import check_headers
 from sundial.verify.headers.carriage import LAST_NS, check_order
+from tests import fates
+from tests.fates import by_adapter, ring_full
 from tests.verify.bed import (
     ACK,
     CLIENT,
@@ -178,39 +180,40 @@ def test_what_comes_too_often_in_the_last_second_is_left_to_nothing(tmp_path: Pa
     assert "frames received by server:eth0" in fields(bed, ["lan"], last.at + 20)
 
 
-def corrupted(directory: Path, comment: str, kind: Callable[[bytes], bool] = UDP, byte: int = 50) -> Bed:
-    """A packet arrives with the lowest bit of a byte flipped."""
+def corrupted(directory: Path, bit: int = 0, kind: Callable[[bytes], bool] = UDP, byte: int = 50) -> Bed:
+    """A packet arrives with the lowest bit of a byte flipped; its fate names another `bit`."""
     bed = traffic(directory)
     frame = where(bed, kind)
     wrong = frame[:byte] + bytes([frame[byte] ^ 1]) + frame[byte + 1 :]
     record = next(each for each in bed.records if each.direction == IN and each.frame == frame)
     record.frame = wrong
-    bed.records.append(Record(record.at - 100, 2, 0, wrong, f"corrupted: {comment}, client:eth0 to server:eth0"))
+    comment = fates.corrupted(bit, byte, "client:eth0", "server:eth0")
+    bed.records.append(Record(record.at - 100, 2, 0, wrong, comment))
     return bed
 
 
 def test_a_corrupted_frame_differs_in_the_bit_that_is_named(tmp_path: Path) -> None:
-    assert fields(corrupted(tmp_path / "a", "bit 0 of byte 50")) == []
-    assert "frames received by server:eth0" in fields(corrupted(tmp_path / "b", "bit 1 of byte 50"))
+    assert fields(corrupted(tmp_path / "a")) == []
+    assert "frames received by server:eth0" in fields(corrupted(tmp_path / "b", bit=1))
 
 
 @pytest.mark.parametrize(
     "byte", [byte if byte % 6 == 2 else pytest.param(byte, marks=pytest.mark.night) for byte in range(14, 54, 2)]
 )
 def test_any_byte_of_the_headers_may_be_corrupted(tmp_path: Path, byte: int) -> None:
-    assert fields(corrupted(tmp_path, f"bit 0 of byte {byte}", PLAIN, byte)) == []
+    assert fields(corrupted(tmp_path, kind=PLAIN, byte=byte)) == []
 
 
 def test_fates_name_a_port_of_their_segment(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
-    bed.records.append(Record(bed.now, 2, 0, bed.records[0].frame, "dropped: transmit ring full (absent:eth0)"))
+    bed.records.append(Record(bed.now, 2, 0, bed.records[0].frame, ring_full("absent:eth0")))
     assert "fate" in fields(bed)
 
 
 @pytest.mark.parametrize(("port", "known"), [("server:eth0", True), ("client:eth1", False)])
 def test_a_fate_may_name_a_port_at_which_no_frame_was_seen(tmp_path: Path, port: str, known: bool) -> None:
     bed = Bed(tmp_path / "run")
-    bed.records.append(Record(bed.now, 2, 0, arp(1, SERVER, CLIENT, BROADCAST), f"dropped: not joined ({port})"))
+    bed.records.append(Record(bed.now, 2, 0, arp(1, SERVER, CLIENT, BROADCAST), by_adapter(port, "not joined")))
     assert ("fate" not in fields(bed)) == known
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sundial.verify import Verification, verify_run
+from tests.fates import cells, corrupted, given_up
 from tests.verify.bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
 
 SECOND = 1_000_000_000
@@ -94,7 +95,7 @@ def test_a_corrupted_request_that_arrives_is_a_cause(talk: Talk) -> None:
     talk.request()
     first = next(record for record in talk.bed.records if record.interface == 1)
     first.frame = first.frame[:40] + bytes([first.frame[40] ^ 1]) + first.frame[41:]
-    comment = "corrupted: bit 0 of byte 40, client:eth0 to server:eth0"
+    comment = corrupted(0, 40, "client:eth0", "server:eth0")
     talk.bed.records.append(Record(first.at - 100, 2, 0, first.frame, comment))
     talk.wait()
     talk.request()
@@ -109,7 +110,7 @@ def test_a_reply_dropped_before_it_was_seen_at_its_port_is_a_cause(talk: Talk) -
     # A frame that its adapter gave up after 16 collisions is not on the wire: only its fate is captured.
     talk.bed.records[before:] = [record for record in talk.bed.records[before:] if record.interface == 2]
     for record in talk.bed.records[before:]:
-        record.comment = "dropped: excessive collisions, 16 attempts of server:eth0"
+        record.comment = given_up("server:eth0")
     talk.wait()
     talk.request()
     talk.reply()
@@ -141,7 +142,7 @@ def test_a_reply_that_a_queue_dropped_is_one_answer(talk: Talk) -> None:
     talk.reply(lose=(0,))
     for record in talk.bed.records[before:]:
         if record.interface == 2:
-            record.comment = "dropped: 1 of 3 cells, queue full towards client:eth0"
+            record.comment = cells(1, 3, "queue full", "towards", "client:eth0")
     talk.wait()
     talk.request()
     talk.wait()

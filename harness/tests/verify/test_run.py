@@ -13,6 +13,7 @@ import pytest
 
 from sundial.errors import BadInput
 from sundial.verify import Verification, verify_run
+from tests import fates
 from tests.verify.bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
 from tests.verify.seal import seal
 
@@ -217,9 +218,9 @@ def test_reserved_client_ports_are_decoded_as_rpc(tmp_path: Path, port: int) -> 
     assert verify(sunrpc(tmp_path, 2000, client_port=port)).verdict == "pass"
 
 
-def corrupted(directory: Path, byte: int, named: str | None = None, size: int = 16) -> Bed:
-    """A request arrives with the lowest bit of a byte of its first packet flipped, and is sent again; `named`: the
-    fate's bit and byte."""
+def corrupted(directory: Path, byte: int, bit: int = 0, size: int = 16) -> Bed:
+    """A request arrives with the lowest bit of a byte of its first packet flipped, and is sent again; its fate
+    names another `bit`."""
     bed = sunrpc(directory, size, calls=1)
     start = bed.now
     bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, size, number=bed.calls)), lose=(0,))
@@ -227,7 +228,7 @@ def corrupted(directory: Path, byte: int, named: str | None = None, size: int = 
     frame = bytearray(fate.frame)
     frame[byte] ^= 1
     fate.frame = bytes(frame)
-    fate.comment = f"corrupted: {named or f'bit 0 of byte {byte}'}, client:eth0 to server:eth0"
+    fate.comment = fates.corrupted(bit, byte, "client:eth0", "server:eth0")
     bed.records.append(Record(fate.at + 1_500, 1, 1, fate.frame))
     bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, size, number=bed.calls)))
     bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(900, size, number=bed.calls)))
@@ -262,8 +263,16 @@ def test_a_first_fragment_that_is_corrupted_does_not_name_the_call_of_the_others
     assert verify(corrupted(tmp_path, byte, size=3000)).problems == []
 
 
+def test_a_run_whose_fates_have_words_alone_is_refused(tmp_path: Path) -> None:
+    bed = corrupted(tmp_path, 36)
+    fate = next(each for each in bed.records if each.comment)
+    fate.comment = fate.comment.partition(" | ")[0]
+    with pytest.raises(BadInput, match="comment: 1 comments of fates have no record"):
+        verify(bed)
+
+
 def test_a_corrupted_frame_explains_no_other_bytes(tmp_path: Path) -> None:
-    other_bit = verify(corrupted(tmp_path / "a", 36, named="bit 1 of byte 36"))
+    other_bit = verify(corrupted(tmp_path / "a", 36, bit=1))
     assert "request.received" in [problem["field"] for problem in other_bit.problems]
     bed = corrupted(tmp_path / "b", 36)
     fate = next(each for each in bed.records if each.comment)

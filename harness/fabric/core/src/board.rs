@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::{
-    Direction, Frame, Output, PortCounters, SegmentCounters, SegmentParameters, Span, Time, Train,
+    Direction, Fate, Frame, Output, PortCounters, Refusal, Rule, SegmentCounters,
+    SegmentParameters, Span, Time, Train, Way,
 };
 
 /// The transmit ring of one adapter: how many frames are in it at an instant.
@@ -50,15 +51,6 @@ impl Ring {
     }
 }
 
-/// Why an adapter does not take a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// As the counter of dropped frames names it.
-    pub reason: &'static str,
-    /// The comment in the capture, as in `dropped: 13 bytes are no Ethernet frame`.
-    pub comment: String,
-}
-
 /// Outputs and counters of a segment: what every model writes to.
 #[derive(Clone, Debug)]
 pub struct Board {
@@ -77,9 +69,14 @@ impl Board {
         }
     }
 
-    /// `OWNER:INTERFACE` of `port`, for comments.
+    /// `OWNER:INTERFACE` of `port`, for records.
     pub fn name(&self, port: usize) -> &str {
         &self.names[port]
+    }
+
+    /// The way between two ports.
+    pub fn way(&self, from: usize, to: usize) -> Way {
+        Way { from: self.names[from].clone(), to: self.names[to].clone() }
     }
 
     /// What [`crate::Segment::poll_output`] hands out.
@@ -127,13 +124,13 @@ impl Board {
     }
 
     /// A line on the fate interface.
-    pub fn fate(&mut self, at: Time, frame: Frame, comment: String) {
+    pub fn fate(&mut self, at: Time, frame: Frame, fate: Fate) {
         self.outputs.push_back(Output::Record {
             at,
             interface: self.counters.len(),
             direction: Direction::Unknown,
             frame,
-            comment: Some(comment),
+            fate: Some(Box::new(fate)),
         });
     }
 
@@ -155,7 +152,7 @@ impl Board {
             interface: port,
             direction,
             frame,
-            comment: None,
+            fate: None,
         });
     }
 
@@ -170,20 +167,24 @@ impl Board {
         ring: &mut Ring,
     ) -> bool {
         self.counters[port].offered_frames += 1;
-        let Refusal { reason, comment } = match refusal {
+        let refusal = match refusal {
             Some(refusal) => refusal,
             None if ring.enter(now) => return true,
             None => {
                 self.counters[port].adapter_full += 1;
-                let comment = String::from("dropped: transmit ring full");
-                Refusal { reason: "adapter full", comment }
+                Refusal::by(Rule::AdapterFull)
             }
         };
-        self.counters[port].count_drop(reason);
-        let comment = format!("{comment} ({})", self.name(port));
-        self.fate(now, frame.clone(), comment);
+        self.refuse(now, port, frame.clone(), refusal);
         self.tx_done(now, port);
         false
+    }
+
+    /// Counts and records that the adapter of `port` does not send the frame.
+    pub fn refuse(&mut self, at: Time, port: usize, frame: Frame, refusal: Refusal) {
+        self.counters[port].count_drop(refusal.rule.name());
+        let fate = Fate::refused(self.name(port), refusal);
+        self.fate(at, frame, fate);
     }
 }
 

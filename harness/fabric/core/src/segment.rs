@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sundial_wire::pcapng::LinkType;
 
-use crate::{Frame, Ring, SegmentCounters, Span, Time};
+use crate::{Fate, Frame, Ring, SegmentCounters, Span, Time};
 
 /// What every model is built from, whatever its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct SegmentParameters {
     pub name: String,
     /// The run's seed.
     pub seed: u64,
-    /// `OWNER:INTERFACE` of each port, for comments; the owner is a machine or a device.
+    /// `OWNER:INTERFACE` of each port, for records; the owner is a machine or a device.
     pub ports: Vec<String>,
     /// The address of the adapter at each port.
     pub macs: Vec<[u8; 6]>,
@@ -75,8 +75,8 @@ pub trait Train: Debug + Send + Sync {
     /// Appends the bytes of record `index`, which is stamped `stamp_ns` (ns since 1970).
     fn put(&self, index: usize, stamp_ns: u64, out: &mut Vec<u8>);
 
-    /// The packet comment of record `index`.
-    fn comment(&self, _index: usize) -> Option<&str> {
+    /// Of record `index`, where it is on the fate interface.
+    fn fate(&self, _index: usize) -> Option<&Fate> {
         None
     }
 }
@@ -190,8 +190,8 @@ pub enum Output {
         direction: Direction,
         /// The bytes recorded.
         frame: Frame,
-        /// The packet comment: why a frame is on the fate interface.
-        comment: Option<String>,
+        /// Why a frame is on the fate interface.
+        fate: Option<Box<Fate>>,
     },
     /// Lines of a further capture.
     Train {

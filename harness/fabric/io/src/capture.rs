@@ -57,8 +57,8 @@ impl Captures {
     /// Takes `output` if it is for a capture; returns any other.
     pub fn record(&mut self, output: Output) -> Option<Output> {
         match output {
-            Output::Record { at, interface, direction, frame, comment } => {
-                self.main.add(at, interface, direction, FrameRecord::new(frame, comment));
+            Output::Record { at, interface, direction, frame, fate } => {
+                self.main.add(at, interface, direction, FrameRecord { frame, fate });
             }
             Output::Train { capture, at, interface, direction, train } => {
                 self.further[capture].add(at, interface, direction, train);

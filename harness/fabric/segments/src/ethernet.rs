@@ -2,7 +2,7 @@
 //! What all Ethernet adapters have in common: how long a frame takes and which are refused (IEEE 802.3
 //! clauses 3 and 4).
 
-use sundial_core::{Frame, Refusal};
+use sundial_core::{Frame, Refusal, Rule, Why};
 use sundial_wire::ethernet::HEADER_BYTES;
 
 /// Preamble and start frame delimiter (clauses 3.2.1 and 3.2.2).
@@ -26,12 +26,11 @@ pub const fn wire_bits(bytes: usize) -> u64 {
 pub(crate) fn refusal(frame: &Frame, max_frame_bytes: usize) -> Option<Refusal> {
     let bytes = frame.len();
     if bytes < HEADER_BYTES {
-        let comment = format!("dropped: {bytes} bytes are no Ethernet frame");
-        return Some(Refusal { reason: "too short", comment });
+        return Some(Refusal::with(Rule::TooShort, Why::Bytes { bytes }));
     }
     if bytes > max_frame_bytes {
-        let comment = format!("dropped: {bytes} bytes, longest is {max_frame_bytes}");
-        return Some(Refusal { reason: "too long", comment });
+        let why = Why::Longest { bytes, longest: max_frame_bytes };
+        return Some(Refusal::with(Rule::TooLong, why));
     }
     None
 }

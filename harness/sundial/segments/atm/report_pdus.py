@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sundial.errors import BadInput
 from sundial.expect.atm import BRIDGED, BRIDGED_FCS, CELL_PAYLOAD, LANE, ROUTED
 from sundial.observe.erf import AAL5, CELL, CELL_HEADER, erf_octets, read_erf
+from sundial.observe.fates import fate_columns
 from sundial.report.cells import SENT
 from sundial.segments.atm.report_queue import Channel, Times
 
@@ -139,10 +140,8 @@ def losses(captures: Captures, ports: Mapping[str, Line]) -> dict[str, Times]:
     if captures.all_pdus is None:
         return {}
     fates = captures.all_pdus.filter(pl.col("interface").str.ends_with(FATE)).drop_nulls("comment")
-    return {
-        port: fates.filter(pl.col("comment").str.ends_with(f" towards {port}"))["time_ns"].to_numpy().astype(np.float64)
-        for port in ports
-    }
+    towards = fate_columns(fates["comment"])["fate_to"]
+    return {port: fates.filter(towards == port)["time_ns"].to_numpy().astype(np.float64) for port in ports}
 
 
 def heads(captures: Captures, octets: int, first: int) -> tuple[pl.DataFrame, list[bytes]] | None:

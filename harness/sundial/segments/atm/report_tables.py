@@ -8,14 +8,12 @@ from typing import Any
 
 import polars as pl
 
+from sundial.observe.fates import fate_columns
 from sundial.report.tables import Column, Table, numbers, whole, words
 from sundial.segments.atm.report_lane import CHANNELS
 from sundial.segments.atm.report_pdus import DATA_DIRECT, PERMANENT
 
 Counted = Mapping[str, Any]
-
-_CAUSE = r"^dropped: (?:\d+ of \d+ cells, )?(.+?)(?: (?:from|towards) \S+| \(.*\)| for \S+ \(.*\))?$"
-"""In the comment of a lost PDU."""
 
 MOST_CHANNELS = 60
 """Rows of the table of channels; of more, those that lost or carried most."""
@@ -75,7 +73,7 @@ def losses(pdus: pl.DataFrame | None, ports: Mapping[str, Counted]) -> Table | N
 def _fates(pdus: pl.DataFrame) -> pl.DataFrame:
     """Lost PDUs by cause, with the cells that are missing of them."""
     return (
-        pdus.select("lctr", cause=pl.col("comment").str.extract(_CAUSE))
+        pdus.select("lctr", cause=fate_columns(pdus["comment"])["fate_rule"])
         .drop_nulls("cause")
         .group_by("cause")
         .agg(pdus=pl.len().cast(pl.Int64), cells=pl.col("lctr").cast(pl.Int64).sum())

@@ -31,7 +31,7 @@ from sundial.segments.atm.verify_pdus import (
     of,
     read_pdus,
 )
-from sundial.segments.atm.verify_rings import PATTERNS, ring_counts
+from sundial.segments.atm.verify_rings import RECORDS, ring_counts
 from sundial.segments.atm.verify_times import check_arrivals, due, late, walk
 from sundial.verify.contention import Contention, contention_of
 from sundial.verify.frames import OUTBOUND
@@ -98,7 +98,7 @@ class _Atm(SegmentVerifier[Atm]):
         walked = walk(segment, pdus, keep_cells=segment.capture.cells)
         owed = due(segment, walked)
         found = [
-            check_fates(wire, segment, PATTERNS),
+            check_fates(wire, segment, RECORDS),
             *check_form(pdus),
             check_stamps(pdus.name, pdus.table, wire.epoch_ns),
             *check_encapsulation(segment, pdus, known),

@@ -19,10 +19,6 @@ from sundial.verify.findings import FINDING
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, Wire
 
-NOT_IP = r"^dropped: not IP \((\S+)\)$"
-NO_CHANNEL = r"^dropped: no VC for (\d+\.\d+\.\d+\.\d+) \((\S+)\)$"
-PATTERNS = (NOT_IP, NO_CHANNEL)
-
 _ARP = struct.Struct(">HHBBH6s4s6s4s")
 _FIXED = (1, 0x0800, 6, 4)
 _REQUEST, _REPLY = 1, 2
@@ -112,11 +108,10 @@ def _dropped(segment: Atm, wire: Wire) -> pl.DataFrame:
     """A frame is dropped that is not an IP packet, or for an address that is behind no port."""
     known = {address for port in segment.ports for address in wire.addresses.get(port, ())}
     rows: list[_Row] = []
-    fates = wire.fates.with_columns(
-        no_ip=pl.col("comment").str.contains(NOT_IP), address=pl.col("comment").str.extract(NO_CHANNEL, 1)
-    ).filter(pl.col("no_ip") | pl.col("address").is_not_null())
+    fates = wire.fates.filter(pl.col("fate_rule").is_in(["not IP", "no VC"]))
     octets = wire.octets(fates) if wire.octets is not None and not fates.is_empty() else None
-    for place, (row, no_ip, address) in enumerate(fates.select("row", "no_ip", "address").iter_rows()):
+    for place, (row, rule, address) in enumerate(fates.select("row", "fate_rule", "fate_address").iter_rows()):
+        no_ip = rule == "not IP"
         frame = octets.frame(place) if octets is not None else b""
         kind, packet = int.from_bytes(frame[12:14]), frame[ETHERNET:]
         wanted = packet[24:28] if kind == ARP else packet[16:20]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fates of PDUs: what their comments say, and which PDU on its way to which port each belongs to."""
+"""Fates of PDUs: what their records say, and which PDU on its way to which port each belongs to."""
 
 from __future__ import annotations
 
@@ -11,22 +11,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sundial.expect.atm import CELL_PAYLOAD
+from sundial.seams.fate import Cells, Spoiled
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_lines import stamp
 from sundial.segments.atm.verify_output import Copies
 from sundial.segments.atm.verify_pdus import Pdus, at_records, of
-from sundial.segments.atm.verify_queue import POLICED, WORDS
+from sundial.segments.atm.verify_queue import PARTIAL, PASSED, WORDS
 from sundial.verify.wire import Mask, Numbers
 
 SERVICES = "service"
 """The name of the services' port."""
-CELL_LOSS, HEADER_ERROR = "cell loss", "header error"
-CELLS = (
-    r"^dropped: (\d+) of (\d+) cells, (early packet discard|CLP 1|VC full|queue full|policed|cell loss|header error)"
-    r" (from|towards) (\S+)$"
-)
-WRONG_CRC = r"^dropped: wrong CRC towards (\S+)$"
-JOINED = r"^dropped: joined to the PDU before towards (\S+)$"
+CELL_LOSS, HEADER_ERROR, JOINED = "cell loss", "header error", "joined to the PDU before"
+QUEUE_WORDS = {words: number for number, words in enumerate(WORDS) if number not in (PASSED, PARTIAL)}
+"""The number of a reason by its words. Partial discard is never that of a PDU's first cell."""
 LOST, CRC, JOIN, UNKNOWN = range(4)
 """Kinds of fates."""
 NO_COPY = -1
@@ -55,41 +52,34 @@ class Fates:
 
 
 def read_fates(segment: Atm, pdus: Pdus) -> Fates:
-    """As their comments say; which copies they belong to is not known yet."""
+    """As their records say; which copies they belong to is not known yet."""
     record = np.flatnonzero(pdus.fate)
     names = [*segment.ports, SERVICES]
-    comment = pl.col("comment").fill_null("")
-    table = pdus.table[record].select(
-        groups=comment.str.extract_groups(CELLS),
-        crc=comment.str.extract(WRONG_CRC),
-        join=comment.str.extract(JOINED),
-    )
-    table = table.unnest("groups").with_columns(port=pl.coalesce("5", "crc", "join"))
     known = pl.col("port").is_in(names)
-    kind = (
-        pl.when(~known.fill_null(False))
-        .then(UNKNOWN)
-        .when(pl.col("1").is_not_null())
-        .then(LOST)
-        .when(pl.col("crc").is_not_null())
-        .then(CRC)
-        .otherwise(JOIN)
+    cells = pl.col("record") == Cells.__name__
+    kinds = {**dict.fromkeys((*QUEUE_WORDS, CELL_LOSS, HEADER_ERROR), LOST), "wrong CRC": CRC, JOINED: JOIN}
+    table = (
+        pdus.fates[record]
+        .with_columns(port=pl.coalesce("fate_to", "fate_from"))
+        .select(
+            kind=pl.when(known, pl.col("record").is_in([Cells.__name__, Spoiled.__name__]))
+            .then(pl.col("fate_rule").replace_strict(kinds, default=UNKNOWN, return_dtype=pl.Int64))
+            .otherwise(UNKNOWN),
+            port=pl.col("port").replace_strict(names, list(range(len(names))), default=-1, return_dtype=pl.Int64),
+            towards=pl.col("fate_from").is_null(),
+            reason=pl.when(cells).then("fate_rule").fill_null(""),
+            lost=pl.col("fate_lost_cells").fill_null(0),
+            of=pl.col("fate_cells").fill_null(0),
+        )
     )
-    table = table.with_columns(
-        kind=kind,
-        port=pl.col("port").replace_strict(names, list(range(len(names))), default=-1),
-        towards=pl.col("4").ne_missing("from"),
-        reason=pl.col("3").fill_null(""),
-    )
-    numbers = table.select(pl.col("1", "2").cast(pl.Int64, strict=False).fill_null(0))
     return Fates(
         record,
-        table["kind"].cast(pl.Int64).to_numpy(),
-        numbers["1"].to_numpy(),
-        numbers["2"].to_numpy(),
+        table["kind"].to_numpy(),
+        table["lost"].to_numpy(),
+        table["of"].to_numpy(),
         np.array(table["reason"].to_list(), np.str_),
         table["towards"].to_numpy(),
-        table["port"].cast(pl.Int64).to_numpy(),
+        table["port"].to_numpy(),
         np.full(len(record), NO_COPY),
     )
 
@@ -144,15 +134,16 @@ def few_bits(came: bytes, sent: bytes) -> bool:
 
 
 def check_words(pdus: Pdus, fates: Fates) -> list[pl.DataFrame]:
-    """Each fate has a form that is known, belongs to a PDU, as the only one of it, and counts what it lacks."""
+    """Each fate has a record that is known, belongs to a PDU, as the only one of it, and counts what it lacks. Of those
+    without a valid record the first stands for all."""
     records = pdus.numbers("row")[fates.record]
     comments = pdus.table["comment"].to_numpy()[fates.record]
     name = pdus.name
     strange = fates.kind == UNKNOWN
+    without = pdus.fates["record"].is_null().to_numpy()[fates.record]
+    shown = strange & ~(without & (np.cumsum(without) > 1))
     found = [
-        at_records(
-            name, "fate", strange, records, of(strange, "a fate that this segment has"), of(strange, "{}", comments)
-        )
+        at_records(name, "fate", shown, records, of(shown, "a fate that this segment has"), of(shown, "{}", comments))
     ]
     alone = ~strange & (fates.copy == NO_COPY)
     found.append(
@@ -174,7 +165,3 @@ def check_words(pdus: Pdus, fates: Fates) -> list[pl.DataFrame]:
         at_records(name, "cells lost", none, records, of(none, "1 to {}", fates.of), of(none, "{}", fates.lost))
     )
     return found
-
-
-QUEUE_WORDS = dict(zip(WORDS, range(POLICED + 1), strict=True))
-"""The number of a reason by its words."""

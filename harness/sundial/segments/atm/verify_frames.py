@@ -14,6 +14,7 @@ import polars as pl
 
 from sundial.expect.atm import LANE, ROUTED
 from sundial.observe.octets import Octets
+from sundial.seams.fate import Cells, Spoiled
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import MULTICAST
 from sundial.segments.atm.verify_fates import CRC, NO_COPY
@@ -150,7 +151,7 @@ def _lost(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, lec_ids: Numbers |
     """The fates of frames that were in PDUs, and of PDUs that carried frames, are the same."""
     which = carried(segment, pdus, pdus.fate)
     table = _table(pdus, which).with_columns(comment=pdus.table["comment"][which.place])
-    frames = wire.fates.filter(pl.col("comment").str.contains(OF_PDUS))
+    frames = fates_of_pdus(wire)
     number = pl.int_range(pl.len()).over("time_ns", "comment").alias("number")
     pairs = table.with_columns(number).join(
         frames.select("time_ns", "comment", "row").with_columns(number),
@@ -177,8 +178,9 @@ def _lost(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, lec_ids: Numbers |
     yield _unlike(segment, wire, pdus, which, known.filter(~pl.Series(damaged)[known["place"]]))
 
 
-OF_PDUS = r"^dropped: (\d+ of \d+ cells, |wrong CRC |joined to )"
-"""Fates that a frame shares with its PDU."""
+def fates_of_pdus(wire: Wire) -> pl.DataFrame:
+    """Fates that a frame shares with its PDU."""
+    return wire.fates.filter(pl.col("record").is_in([Cells.__name__, Spoiled.__name__]))
 
 
 def _unlike(segment: Atm, wire: Wire, pdus: Pdus, which: Carried, pairs: pl.DataFrame) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink, uplink
 from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Vccs
 from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus, read_pdus
+from sundial.verify.law import BY_LENGTH
 from sundial.verify.learning import GROUP_BIT, Behind
 from sundial.verify.offered import check_not_before, check_places
 from sundial.verify.segment import HELD_BACK
@@ -70,7 +71,7 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
 def _given(wire: Wire, port: str, handed_in: Passages, sent: Passages) -> Numbers:
     """Of each frame that was sent, the place among those handed in; -1: none has its bytes. Of frames with the same
     bytes, one that is dropped as it comes is that one, and the others go in order."""
-    fates = wire.fates.filter(pl.col("comment").str.ends_with(f"({port})"))
+    fates = wire.given_up(port)
     gone = fates.select(content=pl.col("octets_hash").cast(pl.Int64), time_ns="time_ns")
     given = pl.DataFrame(
         {"content": handed_in.content, "time_ns": handed_in.time_ns, "place": np.arange(len(handed_in))}
@@ -101,9 +102,7 @@ def _left(segment: Atm, pdus: Pdus, line: Uplink, first: Numbers, sent: Passages
 
 def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:
     """When frames that the adapter dropped have left its ring: as if they had taken a cell."""
-    fates = wire.fates.filter(
-        pl.col("comment").str.ends_with(f"({port})") & ~pl.col("comment").str.contains(r"transmit ring|bytes")
-    )
+    fates = wire.given_up(port).filter(~pl.col("fate_rule").is_in(["adapter full", *BY_LENGTH]))
     latency_ns = segment.by_port(segment.tx_latency)[segment.ports.index(port)]
     return fates["time_ns"].to_numpy() + latency_ns + -(-segment.cell_time_units(port) // NS)
 
@@ -145,8 +144,7 @@ def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
     parts = [pl.DataFrame(schema=HELD_BACK)]
     for line, port in zip(lines, segment.ports, strict=True):
         sent = wire.sent_at(port)
-        given_up = wire.fates.filter(pl.col("comment").str.ends_with(f"({port})"))
-        gone = given_up.select(
+        gone = wire.given_up(port).select(
             row=pl.col("row").cast(pl.Int64), time_ns="time_ns", target=pl.col("eth_target").cast(pl.Int64),
             goes=pl.lit(True),
         )  # fmt: skip

@@ -13,13 +13,9 @@ from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_lane_messages import ARP, RESPONSE, Message
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink
 from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Span
-from sundial.verify.law import fates_matching, merged
+from sundial.verify.law import merged
 from sundial.verify.wire import Numbers, Wire, problem
 
-NOT_JOINED = r"^dropped: not joined \((\S+)\)$"
-TOO_MANY = r"^dropped: 8 frames wait for ([0-9a-f:]{17}) \((\S+)\)$"
-NO_ANSWER = r"^dropped: no answer for ([0-9a-f:]{17}) \((\S+)\)$"
-PATTERNS = (NOT_JOINED, TOO_MANY, NO_ANSWER)
 WAITING_PLACES = 8
 """Of Linux (net/atm/lec.c); af-lane-0021 sets no number."""
 
@@ -29,9 +25,9 @@ def check_drops(
 ) -> pl.DataFrame:
     """Of one client; `sent`: by address, when data frames for it left."""
     port = segment.ports[line.number]
-    early = fates_matching(wire, NOT_JOINED, "port").filter(pl.col("port") == port)
-    many = fates_matching(wire, TOO_MANY, "mac", "port").filter(pl.col("port") == port)
-    silent = fates_matching(wire, NO_ANSWER, "mac", "port").filter(pl.col("port") == port)
+    early, many, silent = (
+        wire.given_up(port).filter(fate_rule=rule) for rule in ("not joined", "8 frames wait", "no answer")
+    )
     return merged(
         [
             _not_joined(port, early, member_ns),
@@ -44,7 +40,7 @@ def check_drops(
 
 def wanted(wire: Wire, line: Uplink, sent: dict[int, Numbers]) -> frozenset[int]:
     """The addresses that a client had frames for."""
-    here = wire.fates.filter(pl.col("comment").str.ends_with(f"({wire.ports[line.number]})"))
+    here = wire.given_up(wire.ports[line.number])
     return frozenset(sent) | frozenset(here["eth_target"].drop_nulls().to_list())
 
 
@@ -58,12 +54,13 @@ def _not_joined(port: str, fates: pl.DataFrame, member_ns: int) -> pl.DataFrame:
 
 
 def _to_other(port: str, fates: pl.DataFrame) -> pl.DataFrame:
-    """Its comment names the station that the frame is for."""
-    named, target = fates["mac"].map_elements(_number, return_dtype=pl.Int64), fates["eth_target"].cast(pl.Int64)
-    wrong = (named != target).fill_null(True).to_numpy()
+    """Its record names the station that the frame is for."""
+    target = [each.to_bytes(6, "big").hex(":") for each in fates["eth_target"].to_list()]
+    named = fates["fate_address"].to_list()
+    wrong = np.array([one != other for one, other in zip(named, target, strict=True)], np.bool_)
     return problem(
-        f"frames of {port}", wrong, [_rows(fates)], (f"{each:012x}" for each in target.to_numpy()[wrong]),
-        (f"{each:012x}" for each in named.to_numpy()[wrong]),
+        f"frames of {port}", wrong, [_rows(fates)], iter(np.array(target, object)[wrong]),
+        iter(np.array(named, object)[wrong]),
     )  # fmt: skip
 
 
@@ -119,7 +116,3 @@ def _no_answer(segment: Atm, port: str, line: Uplink, messages: Sequence[Message
 
 def _rows(fates: pl.DataFrame) -> Numbers:
     return fates["row"].cast(pl.Int64).to_numpy()
-
-
-def _number(mac: str) -> int:
-    return int(mac.replace(":", ""), 16)

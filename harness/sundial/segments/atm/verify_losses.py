@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from sundial.seams.fate import Cells
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.model_parts import Faults
 from sundial.segments.atm.verify_channels import services_port
@@ -51,28 +52,40 @@ def _discarded(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) ->
     fated = walked.fate != NO_COPY
     reason = np.array(WORDS)[walked.by_copy("reason")]
     early = walked.by_copy("reason") == POLICED
-    words = _comments(lost, copies.cells, reason, np.where(early, "from", "towards"),
-                      ports[np.where(early, copies.sender, copies.to)])  # fmt: skip
+    port = np.where(early, copies.sender, copies.to)
     missing = sure & (lost > 0) & ~fated & (high <= _end(wire))
-    yield at_records(pdus.name, "fate", missing, records[copies.pdu], of(missing, "{} at {} ns", words, low),
+
+    def comments(which: Numbers) -> list[str]:
+        columns = (each[which[:MOST]].tolist() for each in (reason, lost, copies.cells, early, ports[port]))
+        return [_comment(*each) for each in zip(*columns, strict=True)]
+
+    gone = np.flatnonzero(missing)
+    due = (f"{each} at {at} ns" for each, at in zip(comments(gone), low[gone].tolist(), strict=False))
+    yield at_records(pdus.name, "fate", missing, records[copies.pdu], due,
                      of(missing, "none of record {}", records[copies.pdu] + 1))  # fmt: skip
     own = np.flatnonzero(sure & fated & (_kind(walked) != JOIN))
-    record = fates.record[walked.fate[own]]
+    fate = walked.fate[own]
+    record = fates.record[fate]
     comment = pdus.table["comment"].to_numpy()[record]
-    other = (lost[own] == 0) | (comment != words[own])
-    expected = np.where(lost[own] == 0, "none: no cell was lost", words[own])
-    yield at_records(pdus.name, "fate", other, records[record], of(other, "{}", expected), of(other, "{}", comment))
+    other = (lost[own] == 0) | (fates.kind[fate] != LOST)
+    for column, expected in (
+        (fates.lost, lost), (fates.of, copies.cells), (fates.reason, reason), (fates.towards, ~early),
+        (fates.port, port),
+    ):  # fmt: skip
+        other |= column[fate] != expected[own]
+    yield at_records(pdus.name, "fate", other, records[record], iter(comments(own[other])), of(other, "{}", comment))
     seen = pdus.time_ns[record]
     wrong = ~other & ((seen < low[own]) | (seen > high[own]))
     yield at_records(pdus.name, "time of a fate", wrong, records[record],
                      of(wrong, "{} to {} ns", low[own], high[own]), of(wrong, "{} ns", seen))  # fmt: skip
 
 
-def _comments(lost: Numbers, cells: Numbers, reason: Numbers, way: Numbers, port: Numbers) -> Numbers:
-    """The comments of fates."""
-    table = pl.DataFrame({"lost": lost, "cells": cells, "reason": reason, "way": way, "port": port})
-    text = pl.format("dropped: {} of {} cells, {} {} {}", "lost", "cells", "reason", "way", "port")
-    return table.select(text).to_series().to_numpy()
+def _comment(rule: Any, lost: int, cells: int, early: bool, port: str) -> str:
+    """The comment on a PDU that lacks so many cells."""
+    if not lost:
+        return "none: no cell was lost"
+    end = {"from" if early else "to": port}
+    return Cells.model_validate({"fate": "dropped", "rule": rule, "lost_cells": lost, "cells": cells, **end}).comment
 
 
 def _joined(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -> Iterator[pl.DataFrame]:

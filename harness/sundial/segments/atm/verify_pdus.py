@@ -20,6 +20,7 @@ import polars as pl
 from sundial.expect.atm import BRIDGED, BRIDGED_FCS, CELL_PAYLOAD, LANE, ROUTED, TRAILER
 from sundial.expect.ip import ETHERNET_FCS, ETHERNET_MIN
 from sundial.observe.erf import AAL5, CELL_HEADER, ERF_HEADER, erf_octets, read_erf
+from sundial.observe.fates import fate_columns
 from sundial.observe.octets import Octets
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import is_data
@@ -117,6 +118,11 @@ class Pdus:
     @cached_property
     def fate(self) -> Mask:
         return np.asarray(self.port == len(self.ports))
+
+    @cached_property
+    def fates(self) -> pl.DataFrame:
+        """FATE_COLUMNS of each record; null where it is not a fate."""
+        return fate_columns(self.table.select(pl.when(pl.Series(self.fate)).then("comment")).to_series())
 
 
 def read_pdus(segment: Atm, wire: Wire) -> Pdus:

@@ -3,36 +3,26 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 import numpy as np
 import polars as pl
 
 from sundial.expect.atm import LANE
+from sundial.seams.fate import Cells, ForAddress, OfAdapter, Spoiled
 from sundial.segments.atm.model import Atm
-from sundial.segments.atm.verify_fates import NO_COPY, SERVICES
-from sundial.segments.atm.verify_frames import OF_PDUS
+from sundial.segments.atm.verify_fates import NO_COPY
+from sundial.segments.atm.verify_frames import fates_of_pdus
 from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus
 from sundial.segments.atm.verify_times import Walk
-from sundial.verify.law import Bounds, fates_matching, offered, ring_drops, ring_of
+from sundial.verify.law import Bounds, offered, ring_drops, ring_of
 from sundial.verify.wire import Numbers, Wire, problem
 
-NOT_JOINED = r"^dropped: not joined \((\S+)\)$"
-WAITING = r"^dropped: (\d+) frames wait for (\S+) \((\S+)\)$"
-NO_ANSWER = r"^dropped: no answer for (\S+) \((\S+)\)$"
-NOT_IP = r"^dropped: not IP \((\S+)\)$"
-NO_VC = r"^dropped: no VC for (\S+) \((\S+)\)$"
-BY_ADAPTER = {
-    "not joined": (NOT_JOINED, "port"),
-    "8 frames wait": (WAITING, "number", "address", "port"),
-    "no answer": (NO_ANSWER, "address", "port"),
-    "not IP": (NOT_IP, "port"),
-    "no VC": (NO_VC, "address", "port"),
-}
-"""What adapters drop, by the words of their counters: the form of the comment, and its parts."""
-PATTERNS = (OF_PDUS, *(form for form, *_ in BY_ADAPTER.values()))
+BY_ADAPTER = ("not joined", "8 frames wait", "no answer", "not IP", "no VC")
+"""Rules by which adapters drop frames."""
+RECORDS = (Cells, Spoiled, OfAdapter, ForAddress)
+"""Of what becomes of frames, beside what all adapters refuse."""
 HELD = 8
 """Frames that a client of LAN emulation holds back for a destination at most."""
 
@@ -50,11 +40,8 @@ def ring_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, late: Number
         refused, full = _ring(segment, wire, pdus, walked, number)
         found.append(refused)
         drops = len(ring_drops(wire, port))
-        dropped = {
-            words: fates_matching(wire, form, *parts).filter(pl.col("port") == port).height
-            for words, (form, *parts) in BY_ADAPTER.items()
-        }
-        counted |= {(port, f"dropped {words}"): (count, count) for words, count in dropped.items()}
+        dropped = {rule: wire.given_up(port).filter(fate_rule=rule).height for rule in BY_ADAPTER}
+        counted |= {(port, f"dropped {rule}"): (count, count) for rule, count in dropped.items()}
         in_pdus = _of_pdus(wire, port) + _at_services(pdus, walked, number)
         counted |= {(port, f"dropped {words}"): (count, count) for words, count in in_pdus.items()}
         counted[port, "dropped adapter full"] = drops, drops
@@ -69,10 +56,7 @@ def ring_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, late: Number
 
 def _of_pdus(wire: Wire, port: str) -> Counter[str]:
     """Frames that were lost in PDUs on their way from or to a port, by reason."""
-    words = pl.col("comment").str.extract(rf"^dropped: (?:\d+ of \d+ cells, )?(.+) (?:from|towards) {re.escape(port)}$")
-    return Counter(
-        dict(wire.fates.filter(pl.col("comment").str.contains(OF_PDUS)).group_by(words).len().drop_nulls().iter_rows())
-    )
+    return Counter(fates_of_pdus(wire).filter(pl.coalesce("fate_from", "fate_to") == port)["fate_rule"])
 
 
 def _at_services(pdus: Pdus, walked: Walk, number: int) -> Counter[str]:
@@ -80,8 +64,7 @@ def _at_services(pdus: Pdus, walked: Walk, number: int) -> Counter[str]:
     fates, copies = walked.fates, walked.copies
     own = fates.towards & (fates.port == len(pdus.ports)) & ~pdus.control[fates.record] & (fates.copy != NO_COPY)
     own[own] = copies.sender[fates.copy[own]] == number
-    comments = pdus.table["comment"].gather(fates.record[own])
-    return Counter(comments.str.extract(rf"^dropped: (?:\d+ of \d+ cells, )?(.+) towards {SERVICES}$").drop_nulls())
+    return Counter(pdus.fates["fate_rule"].gather(fates.record[own]))
 
 
 def _ring(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, number: int) -> tuple[pl.DataFrame, Bounds]:

@@ -142,7 +142,7 @@ def _answers(segment: Atm, pdus: Pdus, copies: Copies, got: Numbers, ready: Time
     messages = np.isin(pdus.vci, (CONFIGURATION, CONTROL, DISTRIBUTE))
     came = messages & (pdus.direction == INBOUND)
     fate = pdus.fate & messages
-    towards = pdus.table["comment"].fill_null("").str.extract(r" towards (\S+)$")
+    towards = pdus.fates["fate_to"]
     end = towards.replace_strict(segment.ports, list(range(len(segment.ports))), default=services).cast(pl.Int64)
     to = np.where(fate, end.to_numpy(), pdus.port)
     seen = np.flatnonzero(came | (fate & (to != services)))

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from sundial.expect.ip import ETHERNET_GAP
+from sundial.seams.fate import Collision, GivenUp
 from sundial.segments.hub.model import CARRIER_SENSE_NS, JAM_BITS, SLOT_BITS, Hub
 from sundial.segments.hub.verify_csma import ATTEMPTS, Medium, Transmissions, listen, transmissions
 from sundial.segments.hub.verify_law import check_medium
@@ -20,7 +21,6 @@ from sundial.verify.law import (
     check_fates,
     check_room,
     cut_off,
-    fates_matching,
     merged,
     offered,
     ring_drops,
@@ -28,9 +28,6 @@ from sundial.verify.law import (
 )
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Passages, Wire, bits_of, check_arrivals, problem, together
-
-_COLLIDED = r"^collision: (\S+), attempt (\d+), (\d+) bits on the wire$"
-_EXCESSIVE = r"^dropped: excessive collisions, (\d+) attempts of (\S+)$"
 
 
 class _Hub(SegmentVerifier[Hub]):
@@ -45,7 +42,7 @@ class _Hub(SegmentVerifier[Hub]):
         medium = _medium(segment)
         everything = transmissions(wire, medium, _collisions(wire))
         found = [
-            check_fates(wire, segment, [_COLLIDED, _EXCESSIVE]),
+            check_fates(wire, segment, [Collision, GivenUp]),
             *check_medium(everything, medium, segment.ports),
             _given_up(wire, everything),
         ]
@@ -80,14 +77,14 @@ def _collisions(wire: Wire) -> pl.DataFrame:
     """Row, station, time, bits, content and attempt of each collision."""
     places = {name: place for place, name in enumerate(wire.ports)}
     return (
-        fates_matching(wire, _COLLIDED, "name", "attempt", "bits")
+        wire.fates_of(Collision)
         .select(
             "row",
             "time_ns",
             "octets_hash",
-            # More digits than any number of attempts or bits has are as wrong as too many of them.
-            pl.col("attempt", "bits").str.slice(0, 9).cast(pl.Int64),
-            station=pl.col("name").replace_strict(places, default=None, return_dtype=pl.Int64),
+            attempt="fate_attempt",
+            bits="fate_bits",
+            station=pl.col("fate_adapter").replace_strict(places, default=None, return_dtype=pl.Int64),
         )
         .drop_nulls("station")
     )
@@ -118,17 +115,17 @@ def _given_up(wire: Wire, everything: Transmissions) -> pl.DataFrame:
     if wire.end_ns is not None:
         due = due.filter(pl.col("high") <= wire.end_ns)
     places = {name: place for place, name in enumerate(wire.ports)}
-    came = fates_matching(wire, _EXCESSIVE, "attempts", "name").select(
+    came = wire.fates_of(GivenUp).select(
         at="time_ns",
         content=pl.col("octets_hash").cast(pl.Int64),
         row=pl.col("row").cast(pl.Int64),
-        attempts="attempts",
-        station=pl.col("name").replace_strict(places, default=-1, return_dtype=pl.Int64),
+        attempts="fate_attempts",
+        station=pl.col("fate_adapter").replace_strict(places, default=-1, return_dtype=pl.Int64),
     )
     keys = ["station", "content"]
     number = pl.int_range(pl.len()).over(keys).alias("number")
     table = due.with_columns(number).join(came.with_columns(number), on=[*keys, "number"], how="full", coalesce=True)
-    right = pl.col("at").is_between("low", "high") & (pl.col("attempts") == str(ATTEMPTS))
+    right = pl.col("at").is_between("low", "high") & (pl.col("attempts") == ATTEMPTS)
     wrong = table.filter(~right.fill_null(False)).sort("number").with_columns(pl.col("row", "cause").fill_null(-1))
     return problem(
         f"frames given up on {wire.name}",

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from sundial.segments.link.model import Link
-from sundial.segments.link.verify_fates import PATTERNS, Fates, check_corrupted, check_shares, fates_of
+from sundial.segments.link.verify_fates import RECORDS, Fates, check_corrupted, check_shares, fates_of
 from sundial.segments.link.verify_netem import (
     Copies,
     Way,
@@ -42,7 +42,7 @@ class _Link(SegmentVerifier[Link]):
         return sending.jitter is None and sending.reorder is None
 
     def check_times(self, segment: Link, wire: Wire) -> Law:
-        found = [check_fates(wire, segment, PATTERNS)]
+        found = [check_fates(wire, segment, RECORDS)]
         counted: dict[tuple[str, str], Bounds] = {}
         cut: dict[str, Bounds] = {}
         for place in (0, 1):

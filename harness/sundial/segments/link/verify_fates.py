@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from sundial.seams.fate import Corrupted, OnLine, QueueFull
 from sundial.segments.netem.model import Impairments
 from sundial.verify.chance import hardly
-from sundial.verify.law import fates_matching, merged
+from sundial.verify.frames import CORRUPTED, DROPPED, DUPLICATED, LOST
+from sundial.verify.law import merged
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
-_LOST = r"^lost: (\S+) to (\S+)$"
-_FULL = r"^dropped: queue full, (\S+) to (\S+)$"
-_DOUBLED = r"^duplicated: (\S+) to (\S+)$"
-_CORRUPTED = r"^corrupted: bit [0-7] of byte \d+, (\S+) to (\S+)$"
-PATTERNS = (_LOST, _FULL, _DOUBLED, _CORRUPTED)
+RECORDS = (OnLine, QueueFull, Corrupted)
+_KINDS = (LOST, DROPPED, DUPLICATED, CORRUPTED)
+"""`fate` of what happens on a link."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,9 @@ class Fates:
 def fates_of(wire: Wire, port: str, other: str, sent: Passages, entered: Numbers) -> Fates:
     """Those of what `port` sent, tied to their frames by time and bytes."""
     numbers, found, parts = [], [], []
-    for pattern in PATTERNS:
-        here = fates_matching(wire, pattern, "from", "to").filter(pl.col("from") == port, pl.col("to") == other)
+    of_way = wire.fates.filter(fate_from=port, fate_to=other)
+    for kind in _KINDS:
+        here = of_way.filter(fate=kind)
         at = here["time_ns"].to_numpy()
         place = np.searchsorted(entered, at)
         near = np.minimum(place, max(len(sent) - 1, 0))
@@ -78,7 +79,7 @@ def fates_of(wire: Wire, port: str, other: str, sent: Passages, entered: Numbers
                     "length": here["frame_length"].cast(pl.Int64),
                     "content": here["octets_hash"].cast(pl.Int64),
                     "right": right,
-                    "pattern": np.full(len(at), PATTERNS.index(pattern)),
+                    "kind": pl.Series([kind] * len(at), dtype=pl.String),
                 }
             )
         )
@@ -87,12 +88,12 @@ def fates_of(wire: Wire, port: str, other: str, sent: Passages, entered: Numbers
         original=pl.Series(sent.content[every.filter("right")["place"].to_numpy()]),
         sent_length=pl.Series(sent.length[every.filter("right")["place"].to_numpy()]),
     )
-    damaged = inside.filter(pl.col("pattern") == PATTERNS.index(_CORRUPTED))
+    damaged = inside.filter(pl.col("kind") == CORRUPTED)
     same = pl.col("content") == pl.col("original")
     # A frame that was damaged first is dropped as it is then.
     late = pl.struct("place", "content").is_in(damaged.select(pl.struct("place", "content")).to_series().implode())
     changed = inside.filter(
-        pl.when(pl.col("pattern") == PATTERNS.index(_CORRUPTED))
+        pl.when(pl.col("kind") == CORRUPTED)
         .then(same | (pl.col("length") != pl.col("sent_length")))
         .otherwise(~same & ~late)
     )

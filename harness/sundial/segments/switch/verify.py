@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from sundial.seams.fate import OutputFull
 from sundial.segments.switch.model import Switch
 from sundial.segments.switch.verify_forwarding import (
-    DROPPED,
     check_drops,
     outputs,
     received,
@@ -19,7 +19,6 @@ from sundial.verify.law import (
     check_fates,
     check_ring,
     cut_off,
-    fates_matching,
     merged,
     offered,
     ring_drops,
@@ -40,7 +39,7 @@ class _Switch(SegmentVerifier[Switch]):
         return False
 
     def check_times(self, segment: Switch, wire: Wire) -> Law:
-        found = [check_fates(wire, segment, [DROPPED])]
+        found = [check_fates(wire, segment, [OutputFull])]
         counted: dict[tuple[str, str], Bounds] = {}
         cut: dict[str, Bounds] = {}
         rates = segment.by_port(segment.rate)
@@ -58,15 +57,15 @@ class _Switch(SegmentVerifier[Switch]):
         for number, (port, output) in enumerate(zip(segment.ports, outputs(segment, frames, way), strict=True)):
             arrivals, late = check_arrivals(port, output.arrivals, wire.received[number], wire.end_ns)
             found.append(arrivals)
-            found.append(check_drops(port, wire, fates_matching(wire, DROPPED, "port"), frames, output))
+            drops = wire.fates_of(OutputFull, fate_to=port)
+            found.append(check_drops(port, wire, drops, frames, output))
             mine = frames.port == number
             counted[port, "undelivered"] = (0, late)
             cut[port] = cut_off(wire, segment, port, late)
             for name, code in (("flooded", FLOODED), ("filtered", FILTERED)):
                 here = mine & (way == code)
                 counted[port, name] = (int((here & done).sum()), int(here.sum()))
-            shown = int((fates_matching(wire, DROPPED, "port")["port"] == port).sum())
-            counted[port, "dropped queue full"] = (shown, shown)
+            counted[port, "dropped queue full"] = (len(drops), len(drops))
         return Law(merged(found), counted, cut)
 
     def check_offered(self, segment: Switch, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:

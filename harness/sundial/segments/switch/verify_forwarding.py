@@ -18,8 +18,6 @@ from sundial.verify.findings import findings
 from sundial.verify.learning import Received
 from sundial.verify.wire import GAP_BITS, MOST, Arrivals, Line, Mask, Numbers, Wire, bits_of, queue_starts
 
-DROPPED = r"^dropped: output queue full towards (\S+)$"
-
 
 def received(segment: Switch, wire: Wire) -> Received:
     """What the ports sent, when its last bit is in the switch."""
@@ -87,8 +85,7 @@ def _with_drops(
 
 
 def check_drops(port: str, wire: Wire, fates: pl.DataFrame, frames: Received, output: Output) -> pl.DataFrame:
-    """The fates of a port's queue are those of the frames that found it full, each when it came."""
-    here = fates.filter(pl.col("port") == port)
+    """The `fates` of a port's queue are those of the frames that found it full, each when it came."""
     end = wire.end_ns if wire.end_ns is not None else int(output.dropped_ns.max(initial=0))
     due = pl.DataFrame(
         {
@@ -97,7 +94,7 @@ def check_drops(port: str, wire: Wire, fates: pl.DataFrame, frames: Received, ou
             "cause": frames.row[output.dropped],
         }
     ).filter(pl.col("at") <= end)
-    came = here.select(
+    came = fates.select(
         at=pl.col("time_ns"), content=pl.col("octets_hash").cast(pl.Int64), row=pl.col("row").cast(pl.Int64)
     )
     number = pl.int_range(pl.len()).over("at", "content").alias("number")

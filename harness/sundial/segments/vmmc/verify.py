@@ -12,7 +12,7 @@ from sundial.segments.vmmc.model import PS_PER_S, Backplane
 from sundial.segments.vmmc.verify_fields import Packets, packets_of
 from sundial.segments.vmmc.verify_packets import Sender, check_packets
 from sundial.segments.vmmc.wire import HEADER
-from sundial.verify.law import Bounds, Law, fates_matching, merged
+from sundial.verify.law import Bounds, Law, merged
 from sundial.verify.segment import FLIGHTS, SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Numbers, Passages, Wire, check_arrivals, problem
 
@@ -26,11 +26,8 @@ UNPROVEN = (
     "vmmc: that a packet for no export was refused, and one for an export was not",
 )
 
-_REFUSED = (
-    (r"^dropped: \d+ bytes are no packet \((\S+)\)$", "no packet"),
-    (r"^dropped: sent as node \d+ \((\S+)\)$", "sender"),
-    (r"^dropped: node \d+ is not there \((\S+)\)$", "unknown node"),
-)
+_RULES = ("no packet", "sender", "unknown node")
+"""By which an adapter refuses packets."""
 
 
 class _Backplane(SegmentVerifier[Backplane]):
@@ -45,7 +42,7 @@ class _Backplane(SegmentVerifier[Backplane]):
             queued = _queued(segment, passages)
             found.append(_line(segment, port, passages))
             seen = wire.received[place]
-            refused = {reason: _refused(wire, pattern, port) for pattern, reason in _REFUSED}
+            refused = {rule: wire.given_up(port).filter(fate_rule=rule).height for rule in _RULES}
             sender = Sender(port, nodes[place], passages, packets, queued, any(refused.values()))
             found += check_packets(segment, sender, seen, _packets(wire, seen))
             arrived, late = check_arrivals(port, _due(segment, wire, sent, nodes, place), seen, wire.end_ns)
@@ -125,13 +122,8 @@ def _due(segment: Backplane, wire: Wire, sent: list[Packets], nodes: list[int], 
     return Arrivals(np.array(due, np.int64), content[order], row[order])
 
 
-def _refused(wire: Wire, pattern: str, port: str) -> int:
-    return fates_matching(wire, pattern, "port").filter(pl.col("port") == port).height
-
-
 def _unknown_fates(wire: Wire) -> pl.DataFrame:
-    known = pl.any_horizontal(pl.col("comment").str.contains(pattern) for pattern, _ in _REFUSED)
-    unknown = wire.fates.filter(~known.fill_null(False))
+    unknown = wire.fates.filter(~pl.col("fate_rule").is_in(_RULES).fill_null(False))
     return problem(
         f"fate on {wire.name}",
         np.ones(len(unknown), np.bool_),

@@ -22,14 +22,12 @@ from sundial.verify.frames import (
     CORRUPTED,
     DROPPED,
     DUPLICATED,
+    FATE,
     INBOUND,
     LOST,
     OUTBOUND,
-    dropped_by,
     end_of,
-    way_from,
 )
-from sundial.verify.headers.ports import collided, lost_at, lost_from, way_to
 from sundial.verify.segment import Hearing
 
 UNPROVEN = (
@@ -54,7 +52,7 @@ def check_carriage(
     wires that are checked against their law to the ns (`verify.wires`): that says of the last frames whether they were
     due."""
     table = frames.select(
-        "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "octets_hash", "eth_target",
+        "row", "capture", "interface", "end", "time_ns", "direction", *FATE, "comment", "octets_hash", "eth_target",
         "eth_type", "frame_length", "captured_length", "octets_begin",
     )  # fmt: skip
     return pl.concat(
@@ -132,7 +130,9 @@ def _balance(
         )
     )
     arrived = got.group_by("capture", "octets_hash", port="interface").agg(received=pl.len(), got_rows=pl.col("row"))
-    fates = table.filter(pl.col("fate").is_in([LOST, DROPPED, DUPLICATED, CORRUPTED])).with_columns(port=way_to())
+    fates = table.filter(pl.col("fate").is_in([LOST, DROPPED, DUPLICATED, CORRUPTED])).with_columns(
+        port=pl.when(~at_own_station(heard.own_stations)).then("fate_to")
+    )
     step = pl.col("fate").replace_strict({LOST: -1, DROPPED: -1, DUPLICATED: 1, CORRUPTED: 1}, return_dtype=pl.Int64)
     changed = fates.filter(pl.col("port").is_not_null()).with_columns(step=step)
     changes = pl.concat([changed.select(*_KEY, "step", "row"), _uncorrupted(changed, read)])
@@ -174,8 +174,24 @@ def _balance(
 def _on_the_way(table: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
     """How many frames with the same bytes were lost in front of a switch, or at a station of the segment itself: to
     whom each went, the law of their kind of segment knows."""
-    lost = table.filter(pl.col("fate") == DROPPED, lost_from().is_not_null() | lost_at(heard.own_stations))
+    lost = table.filter(pl.col("fate") == DROPPED, _before_switch() | at_own_station(heard.own_stations))
     return lost.group_by("capture", "octets_hash").agg(astray=pl.len().cast(pl.Int64))
+
+
+def _before_switch() -> pl.Expr:
+    """Whether the line in front of a switch lost a part of a frame."""
+    return pl.col("fate_from").is_not_null() & pl.col("fate_to").is_null()
+
+
+def at_own_station(own_stations: Mapping[str, Collection[str]]) -> pl.Expr:
+    """Whether a frame was dropped on its way to a station of the segment itself (`Hearing.own_stations`)."""
+    return pl.any_horizontal(
+        pl.lit(False),
+        *(
+            (pl.col("capture") == capture) & pl.col("fate_to").is_in(list(names))
+            for capture, names in own_stations.items()
+        ),
+    ).fill_null(False)
 
 
 def _uncorrupted(changes: pl.DataFrame, read: Read) -> pl.DataFrame:
@@ -187,7 +203,7 @@ def _uncorrupted(changes: pl.DataFrame, read: Read) -> pl.DataFrame:
 def _fates(table: pl.DataFrame, ports: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
     """Fates that name no port of their segment."""
     reports = table.filter(pl.col("fate").is_not_null()).with_columns(
-        where=pl.coalesce(way_from(), collided(), dropped_by(), way_to(), lost_from())
+        where=pl.coalesce("fate_adapter", "fate_from", "fate_to")
     )
     known = ports.select("end", named=True)
     reports = (
@@ -197,7 +213,7 @@ def _fates(table: pl.DataFrame, ports: pl.DataFrame, heard: Hearing) -> pl.DataF
     )
     return findings(
         reports,
-        pl.col("named").is_null() & ~lost_at(heard.own_stations),
+        pl.col("named").is_null() & ~at_own_station(heard.own_stations),
         pl.lit("fate"),
         pl.lit("of a port of the segment"),
         pl.col("comment").fill_null("no comment"),
@@ -206,11 +222,11 @@ def _fates(table: pl.DataFrame, ports: pl.DataFrame, heard: Hearing) -> pl.DataF
 
 def _collisions(table: pl.DataFrame) -> pl.DataFrame:
     """A frame that collided is sent, or given up, before its station sends another one."""
-    reports = table.filter(pl.col("fate") == COLLISION).with_columns(port=collided())
+    reports = table.filter(pl.col("fate") == COLLISION).with_columns(port="fate_adapter")
     if reports.is_empty():
         return none()
     sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND).with_columns(port="interface")
-    given_up = table.filter(pl.col("fate") == DROPPED).with_columns(port=dropped_by())
+    given_up = table.filter(pl.col("fate") == DROPPED).with_columns(port="fate_adapter")
     names = ["capture", "port", "time_ns", "octets_hash", "row"]
     ends = pl.concat([sent.select(names), given_up.drop_nulls("port").select(names)]).sort("time_ns", "row")
     # Reports come before what is sent at the same instant: a frame collides while it is being sent.

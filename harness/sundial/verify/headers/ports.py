@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, ip_network
 from typing import Any
 
@@ -15,7 +15,7 @@ from sundial.model.topology import Route
 from sundial.observe import RunDirectory
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.observe.rundir import ALLOWED
-from sundial.verify.frames import COLLISION, DROPPED, FATE_SUFFIX, OUTBOUND, dropped_by, end_name, way_from
+from sundial.verify.frames import DROPPED, FATE, FATE_SUFFIX, OUTBOUND, end_name
 from sundial.verify.segment import network_of
 
 PORT: dict[str, pl.DataType] = {
@@ -43,7 +43,7 @@ BROADCAST = (1 << 48) - 1
 """The MAC address of all (IEEE 802.3)."""
 
 SENT = (
-    "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "frame_length", "captured_length",
+    "row", "capture", "interface", "end", "time_ns", "direction", *FATE, "comment", "frame_length", "captured_length",
     "octets_begin", "source", "target", "source_port", "target_port", "protocol", "more", "fragment_offset",
     "ip_id", "ip_length", "ip_header", "udp_length", "tcp_seq", "tcp_length", "tcp_flags", "icmp_type", *HEADER_COLUMNS,
 )  # fmt: skip
@@ -145,10 +145,9 @@ def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     segment = pl.col("interface").str.strip_suffix(FATE_SUFFIX)
     # Polars 2.1 panics in concat_str where a filter leaves chunks that are empty.
     refused = (
-        frames.filter(pl.col("fate") == DROPPED, way_from().is_null(), way_to().is_null())
+        frames.filter(pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null())
         .rechunk()
-        .with_columns(end=pl.concat_str(pl.format("wire/{}.pcapng|", segment), dropped_by()))
-        .drop_nulls("end")
+        .with_columns(end=pl.concat_str(pl.format("wire/{}.pcapng|", segment), "fate_adapter"))
     )
     own = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     sent = pl.concat([own, refused]).join(ports.filter(~pl.col("joins")), on="end", how="inner", maintain_order="left")
@@ -185,27 +184,3 @@ def next_hops(packets: pl.DataFrame, ports: pl.DataFrame, routes: Mapping[str, S
         if hop is not None:
             rows.append((end, target, hop))
     return pl.DataFrame(rows, schema={"end": pl.String, "target": pl.String, "hop": pl.Int64}, orient="row")
-
-
-def way_to() -> pl.Expr:
-    """The receiving port of such a fate."""
-    return pl.col("comment").str.extract(r"(?: to|towards) (\S+:\S+)$")
-
-
-def lost_at(own_stations: Mapping[str, Collection[str]]) -> pl.Expr:
-    """Whether such a fate was met on the way to a station of the segment itself (`Hearing.own_stations`)."""
-    station = pl.col("comment").str.extract(r" towards ([^\s:]+)$")
-    return pl.any_horizontal(
-        pl.lit(False),
-        *((pl.col("capture") == capture) & station.is_in(list(names)) for capture, names in own_stations.items()),
-    ).fill_null(False)
-
-
-def lost_from() -> pl.Expr:
-    """The port in front of a switch whose line lost a part of a frame: `dropped: 1 of 32 cells, cell loss from A`."""
-    return pl.col("comment").str.extract(r" from (\S+:\S+)$")
-
-
-def collided() -> pl.Expr:
-    """The port of a collision: `collision: A, attempt 1, ...`."""
-    return pl.when(pl.col("fate") == COLLISION).then(pl.col("comment").str.extract(r"^collision: (\S+:\S+),"))

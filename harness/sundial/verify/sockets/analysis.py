@@ -14,7 +14,7 @@ from sundial.observe.headers import HEADER_COLUMNS
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.contention import Contention
 from sundial.verify.corruption import damaged_rows
-from sundial.verify.frames import DROPPED, dropped_by
+from sundial.verify.frames import DROPPED
 from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
 from sundial.verify.sockets.busy_servers import Servers, services
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
@@ -70,7 +70,7 @@ def analyse(
     conns = tcp.connections(frames)
     calls = _with_connections(calls, conns)
     calls, legs, expected = build(calls)
-    refused = frames.filter(pl.col("fate") == DROPPED, dropped_by().is_not_null())["row"]
+    refused = frames.filter(pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null())["row"]
     damaged = damaged_rows(frames)
     udp_frames = udp.attribute_udp(frames.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time, damaged)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
@@ -167,6 +167,7 @@ def analyse(
 _NOT_OF_CALLS = (
     *HEADER_COLUMNS, "ethertype", "frame_length", "comment", "octets_hash", "read_differently", "icmp_type",
     "tcp_seq", "tcp_length", "tcp_flags", "tcp_mss", "tcp_timestamp",
+    "fate_rule", "fate_adapter", "fate_from", "fate_to", "fate_bit", "fate_byte",
 )  # fmt: skip
 """Columns of the table of frames that calls over UDP do not need: the table is held several times meanwhile."""
 _SEGMENT = (

@@ -14,7 +14,7 @@ import polars as pl
 
 from sundial.observe import RunDirectory
 from sundial.verify.findings import FINDING
-from sundial.verify.frames import DROPPED, dropped_by
+from sundial.verify.frames import DROPPED
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.analysis import Analysis
 from sundial.verify.sockets.flows import UDP
@@ -43,7 +43,7 @@ def check_served(
         if _is_countable(run, analysis.calls.filter(pl.col("protocol") == name), protocol)
     }
     refused = analysis.frames.filter(
-        pl.col("fate") == DROPPED, dropped_by().is_not_null(), "reply", pl.col("call").is_not_null()
+        pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null(), "reply", pl.col("call").is_not_null()
     ).height
     for server, records in samples.records.items() if not refused else ():
         lines = [each for each in records if each["type"] == "counters" and "task" not in each]

@@ -13,7 +13,7 @@ from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER, udp_packets
 from sundial.observe import Octets, RunDirectory
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.corruption import damaged_rows
-from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND, dropped_by
+from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.headers.ports import BROADCAST
 from sundial.verify.sockets.flows import UDP
 
@@ -78,7 +78,7 @@ class Traffic:
 
 
 _NEEDED = (
-    "row", "end", "interface", "time_ns", "direction", "fate", "comment", "captured_length", "source", "target",
+    "row", "end", "interface", "time_ns", "direction", "fate", "fate_adapter", "captured_length", "source", "target",
     "source_port", "target_port", "ip_id", "more", "fragment_offset", "ip_length", "ip_header", "ip_checksum_right",
     "eth_target", "octets_begin", "capture", "udp_head", "corrupted",
 )  # fmt: skip
@@ -122,7 +122,7 @@ def own_frames(run: RunDirectory, seen: pl.DataFrame, ports: pl.DataFrame) -> pl
     sender's adapter refused."""
     wide = _broadcasts(run)
     segment = pl.col("interface").cast(pl.String).str.strip_suffix(FATE_SUFFIX)
-    refused = ((pl.col("fate") == DROPPED) & dropped_by().is_not_null()).fill_null(False)
+    refused = ((pl.col("fate") == DROPPED) & pl.col("fate_adapter").is_not_null()).fill_null(False)
     homes = (
         ports.filter(~pl.col("joins"))
         .select("end", "machine", "mtu", "mac", "address")
@@ -136,7 +136,7 @@ def own_frames(run: RunDirectory, seen: pl.DataFrame, ports: pl.DataFrame) -> pl
         seen.with_columns(
             refused=refused,
             end=pl.when(refused)
-            .then(pl.concat_str(pl.format("wire/{}.pcapng|", segment), dropped_by()))
+            .then(pl.concat_str(pl.format("wire/{}.pcapng|", segment), "fate_adapter"))
             .otherwise(pl.col("end").cast(pl.String)),
         )
         .filter(pl.col("fate").is_null() | pl.col("refused"))

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use sundial_core::{Frame, Segment, Time};
+use sundial_core::{Fate, Frame, Segment, Time};
 
 use super::ordered::{Ordered, Records};
 use super::{CaptureError, CaptureFile};
@@ -15,14 +15,8 @@ pub(super) type FrameCapture = Ordered<FrameRecord>;
 /// A frame, and why it is on the fate interface.
 #[derive(Debug)]
 pub(super) struct FrameRecord {
-    frame: Frame,
-    comment: Option<Box<str>>,
-}
-
-impl FrameRecord {
-    pub(super) fn new(frame: Frame, comment: Option<String>) -> Self {
-        Self { frame, comment: comment.map(String::into_boxed_str) }
-    }
+    pub(super) frame: Frame,
+    pub(super) fate: Option<Box<Fate>>,
 }
 
 impl Records for FrameRecord {
@@ -34,8 +28,8 @@ impl Records for FrameRecord {
         out.extend_from_slice(&self.frame);
     }
 
-    fn comment(&self, _index: usize) -> Option<&str> {
-        self.comment.as_deref()
+    fn fate(&self, _index: usize) -> Option<&Fate> {
+        self.fate.as_deref()
     }
 }
 

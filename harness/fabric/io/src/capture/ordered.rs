@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
-use sundial_core::{Direction, Span, Time};
+use sundial_core::{Direction, Fate, Span, Time};
 
 use super::{CaptureError, CaptureFile};
 
@@ -17,8 +17,8 @@ pub(super) trait Records {
     /// Appends the bytes of record `index`, which is stamped `stamp_ns` (ns since 1970).
     fn put(&self, index: usize, stamp_ns: u64, out: &mut Vec<u8>);
 
-    /// The packet comment of record `index`.
-    fn comment(&self, index: usize) -> Option<&str>;
+    /// What the packet comment of record `index` says.
+    fn fate(&self, index: usize) -> Option<&Fate>;
 }
 
 /// A file whose records are in order of (time, sequence of emission, index).
@@ -164,12 +164,13 @@ fn write<R: Records>(
     let Waiting { key: (at, _), index, records } = first;
     let (interface, direction) = (number / DIRECTIONS.len(), DIRECTIONS[number % DIRECTIONS.len()]);
     let put = |stamp_ns, out: &mut Vec<u8>| records.put(*index, stamp_ns, out);
-    let own = records.comment(*index);
-    if !is_last {
-        return file.append(*at, interface, direction, put, own);
-    }
-    let comment = own.map_or_else(|| last_words.to_owned(), |own| format!("{own}; {last_words}"));
-    file.append(*at, interface, direction, put, Some(&comment))
+    let fate = records.fate(*index).map(Fate::comment);
+    let comment = match fate {
+        Some(fate) if is_last => Some(format!("{last_words}; {fate}")),
+        None if is_last => Some(last_words.to_owned()),
+        fate => fate,
+    };
+    file.append(*at, interface, direction, put, comment.as_deref())
 }
 
 /// Moves the first to its place in a lane that is in order but for it.

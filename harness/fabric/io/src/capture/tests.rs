@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use sundial_core::{Direction, Frame};
+use sundial_core::{Direction, Fate, Frame, Way};
 use sundial_segments::kinds;
 
 use super::*;
@@ -22,8 +22,8 @@ fn create(directory: &Path) -> Captures {
 }
 
 fn inbound(at: Time, byte: u8) -> Output {
-    let (interface, direction, comment) = (0, Direction::Inbound, None);
-    Output::Record { at, interface, direction, frame: Frame::new(&[byte; 14]), comment }
+    let (interface, direction, fate) = (0, Direction::Inbound, None);
+    Output::Record { at, interface, direction, frame: Frame::new(&[byte; 14]), fate }
 }
 
 /// Interface, ns since the zero of the run, first byte, comment's presence, of each packet block.
@@ -49,11 +49,12 @@ fn records_are_written_in_order_of_time_then_of_emission() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut capture = create(directory.path());
     let mut record = |ns, interface, byte: u8| {
-        let comment = (interface == 2).then(|| String::from("lost: a test of comments"));
+        let way = || Way { from: "a".into(), to: "b".into() };
+        let fate = (interface == 2).then(|| Box::new(Fate::Lost(way())));
         let direction = if interface == 2 { Direction::Unknown } else { Direction::Inbound };
         let at = Time::from_ns(ns);
         let frame = Frame::new(&[byte; 14]);
-        capture.record(Output::Record { at, interface, direction, frame, comment });
+        capture.record(Output::Record { at, interface, direction, frame, fate });
     };
     record(300_000, 0, 1);
     record(100_000, 1, 2);

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sundial_core::{FurtherCapture, Segment, Time, Train};
+use sundial_core::{Fate, FurtherCapture, Segment, Time, Train};
 
 use super::ordered::{Ordered, Records};
 use super::{CaptureError, CaptureFile};
@@ -22,8 +22,8 @@ impl Records for Arc<dyn Train> {
         (**self).put(index, stamp_ns, out);
     }
 
-    fn comment(&self, index: usize) -> Option<&str> {
-        (**self).comment(index)
+    fn fate(&self, index: usize) -> Option<&Fate> {
+        (**self).fate(index)
     }
 }
 

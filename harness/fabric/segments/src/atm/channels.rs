@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sundial_core::ChannelCounters;
+use sundial_core::{ChannelCounters, Rule};
 
-use super::fate::Cause;
 use super::gcra::Gcra;
 use super::reassembly::Reassembly;
 use super::units::Units;
@@ -23,7 +22,7 @@ pub(super) struct Channel {
     pub(super) next_cell: Units,
     pub(super) cells_in: u64,
     pub(super) cells_out: u64,
-    pub(super) dropped: BTreeMap<Cause, u64>,
+    pub(super) dropped: BTreeMap<Rule, u64>,
 }
 
 /// One end of a channel: its state at the output queue and in the receiving adapter.
@@ -124,8 +123,8 @@ impl Channels {
             let sum = counters.entry(key).or_default();
             sum.cells_in += channel.cells_in;
             sum.cells_out += channel.cells_out;
-            for (cause, cells) in &channel.dropped {
-                *sum.dropped.entry(cause.name()).or_insert(0) += cells;
+            for (rule, cells) in &channel.dropped {
+                *sum.dropped.entry(rule.name()).or_insert(0) += cells;
             }
         }
         counters

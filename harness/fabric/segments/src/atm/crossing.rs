@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From an adapter's line to the output queues: faults of the line, policing, the way through the switch.
 
-use sundial_core::Stream;
+use sundial_core::{Rule, Stream};
 
 use super::channels::Channel;
-use super::fate::Cause;
 use super::faults::{Faults, Verdict};
 use super::parameters::{Action, Contract};
 use super::reassembly::Flips;
@@ -38,7 +37,7 @@ pub(super) struct Crossed {
     /// When cells join the output queues.
     pub(super) pieces: Runs,
     /// One for each lost cell.
-    pub(super) losses: Vec<(Cause, Units)>,
+    pub(super) losses: Vec<(Rule, Units)>,
     pub(super) flips: Flips,
 }
 
@@ -76,8 +75,8 @@ impl Crossing {
 
     fn cross_one(&mut self, mut cell: Run, channel: &mut Channel, crossed: &mut Crossed) {
         match self.faults.as_mut().map(Faults::strike) {
-            Some(Verdict::Lost(cause)) => {
-                crossed.losses.push((cause, cell.at));
+            Some(Verdict::Lost(rule)) => {
+                crossed.losses.push((rule, cell.at));
                 return;
             }
             Some(Verdict::Passed { corrected, flipped }) => {
@@ -96,8 +95,8 @@ impl Crossing {
                     cell.tagged = true;
                 }
                 Action::Drop => {
-                    *channel.dropped.entry(Cause::Policed).or_insert(0) += 1;
-                    crossed.losses.push((Cause::Policed, cell.at));
+                    *channel.dropped.entry(Rule::Policed).or_insert(0) += 1;
+                    crossed.losses.push((Rule::Policed, cell.at));
                     return;
                 }
             }

@@ -3,10 +3,9 @@
 //!
 //! Each effect draws from a stream of its own, so that turning one on does not change what another hits.
 
-use sundial_core::{SegmentParameters, Stream};
+use sundial_core::{Rule, SegmentParameters, Stream};
 use sundial_wire::atm::cell::PAYLOAD_OCTETS;
 
-use super::fate::Cause;
 use super::parameters::{Gemodel, Impairments};
 
 /// The faults of one direction of a port's line.
@@ -23,7 +22,7 @@ pub(super) struct Faults {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It does not come through.
-    Lost(Cause),
+    Lost(Rule),
     /// It comes through.
     Passed {
         /// The header's check put one bit right.
@@ -123,12 +122,12 @@ impl Faults {
     pub(super) fn strike(&mut self) -> Verdict {
         let lost = self.loss.happens();
         if self.bursts.as_mut().is_some_and(Bursts::loses) || lost {
-            return Verdict::Lost(Cause::CellLoss);
+            return Verdict::Lost(Rule::CellLoss);
         }
         let corrected = self.header.happens();
         if corrected && self.header.happens() {
             // Two wrong bits are more than the check can put right.
-            return Verdict::Lost(Cause::HeaderError);
+            return Verdict::Lost(Rule::HeaderError);
         }
         const PAYLOAD_BITS: u32 = 8 * PAYLOAD_OCTETS as u32;
         let flipped = self.payload.happens().then(|| self.place.below(PAYLOAD_BITS) as u16);
@@ -173,8 +172,8 @@ mod tests {
         };
         let verdicts = strike_all(&settings);
         let total = f64::from(CELLS);
-        let lost = count(&verdicts, |verdict| *verdict == Verdict::Lost(Cause::CellLoss));
-        let discarded = count(&verdicts, |verdict| *verdict == Verdict::Lost(Cause::HeaderError));
+        let lost = count(&verdicts, |verdict| *verdict == Verdict::Lost(Rule::CellLoss));
+        let discarded = count(&verdicts, |verdict| *verdict == Verdict::Lost(Rule::HeaderError));
         let corrected =
             count(&verdicts, |verdict| matches!(verdict, Verdict::Passed { corrected: true, .. }));
         let flipped =
@@ -194,7 +193,7 @@ mod tests {
     #[test]
     fn certain_and_bursty_losses() {
         let all = Impairments { cell_loss: 1.0, ..Impairments::default() };
-        assert!(strike_all(&all).iter().all(|verdict| *verdict == Verdict::Lost(Cause::CellLoss)));
+        assert!(strike_all(&all).iter().all(|verdict| *verdict == Verdict::Lost(Rule::CellLoss)));
         let gemodel = Gemodel { p: 0.01, r: Some(0.25), one_minus_h: None, one_minus_k: None };
         let bursts = Impairments { gemodel: Some(gemodel), ..Impairments::default() };
         let verdicts = strike_all(&bursts);

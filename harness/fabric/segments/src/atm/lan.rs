@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use sundial_core::{Frame, SegmentParameters, Span, Time};
+use sundial_core::{Frame, Refusal, SegmentParameters, Span, Time};
 use sundial_wire::ethernet::Address;
 
 use super::channels::Channels;
@@ -19,7 +19,7 @@ pub(super) enum Order {
     /// Send `sdu` on `vci`; `to` tells apart channels of one number.
     Send { from: usize, vci: u16, to: Option<usize>, sdu: Sdu },
     /// A frame of the machine at `port` goes nowhere.
-    Drop { port: usize, frame: Frame, reason: &'static str, comment: String },
+    Drop { port: usize, frame: Frame, refusal: Refusal },
 }
 
 /// Clients, one a port, and servers.
@@ -49,7 +49,6 @@ impl Lan {
         let client = |port: usize| {
             Client::new(ClientSettings {
                 port,
-                name: common.ports[port].clone(),
                 macs: common.macs.iter().copied().map(Address).collect(),
                 relays: common.relays.clone(),
                 lane: parameters.settings.clone(),
@@ -193,8 +192,8 @@ impl Lan {
                 Action::Send { vci, sdu } => {
                     self.orders.push_back(Order::Send { from: port, vci, to: None, sdu });
                 }
-                Action::Drop { frame, reason, comment } => {
-                    self.orders.push_back(Order::Drop { port, frame, reason, comment });
+                Action::Drop { frame, refusal } => {
+                    self.orders.push_back(Order::Drop { port, frame, refusal });
                 }
                 Action::Connect { peer } => {
                     self.set_ups.insert((now + self.vc_setup, port, peer));

@@ -4,7 +4,7 @@
 
 use std::net::Ipv4Addr;
 
-use sundial_core::{Frame, SegmentParameters};
+use sundial_core::{Frame, Refusal, Rule, SegmentParameters, Why};
 use sundial_wire::atm::encapsulation::Encapsulation;
 use sundial_wire::ethernet::{Address, HEADER_BYTES, Header};
 
@@ -38,7 +38,7 @@ pub(super) enum Decision {
     /// The adapter answers as the machine at `port` would.
     Answer { port: usize, reply: Frame },
     /// It goes nowhere.
-    Drop { reason: &'static str, comment: String },
+    Drop(Refusal),
 }
 
 /// The VCI, at one port, of its permanent channel with `peer`.
@@ -137,13 +137,16 @@ fn route(routes: &[Vec<Ipv4Addr>], port: usize, packet: &[u8]) -> Decision {
 /// The port behind which `address` is, another than `port`.
 fn find(routes: &[Vec<Ipv4Addr>], port: usize, address: Ipv4Addr) -> Result<usize, Decision> {
     let owner = routes.iter().position(|behind| behind.contains(&address));
-    owner
-        .filter(|&owner| owner != port)
-        .ok_or_else(|| Decision::Drop { reason: "no VC", comment: format!("no VC for {address}") })
+    owner.filter(|&owner| owner != port).ok_or_else(|| no_vc(address))
+}
+
+fn no_vc(address: Ipv4Addr) -> Decision {
+    let why = Why::Address { address: address.to_string() };
+    Decision::Drop(Refusal::with(Rule::NoVc, why))
 }
 
 fn not_ip() -> Decision {
-    Decision::Drop { reason: "not IP", comment: "not IP".to_owned() }
+    Decision::Drop(Refusal::by(Rule::NotIp))
 }
 
 fn address(bytes: &[u8]) -> Ipv4Addr {
@@ -193,9 +196,8 @@ mod tests {
         let routed = routed();
         let to = |host| routed.decide(0, &frame([2, 0, 0, 0, 0, 1], 0x0800, &packet_to(host)));
         assert_eq!(to(3), Decision::One(2));
-        let dropped = |comment: &str| Decision::Drop { reason: "no VC", comment: comment.into() };
-        assert_eq!(to(9), dropped("no VC for 10.0.0.9"));
-        assert_eq!(to(1), dropped("no VC for 10.0.0.1"), "that is the sender");
+        assert_eq!(to(9), no_vc(Ipv4Addr::new(10, 0, 0, 9)));
+        assert_eq!(to(1), no_vc(Ipv4Addr::new(10, 0, 0, 1)), "that is the sender");
         for (ethertype, payload) in [(0x86dd, &[0x60; 40][..]), (0x0800, &[0x45; 19])] {
             assert_eq!(routed.decide(0, &frame([0xff; 6], ethertype, payload)), not_ip());
         }

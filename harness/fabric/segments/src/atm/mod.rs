@@ -12,11 +12,12 @@
 mod channels;
 mod config;
 mod crossing;
-mod fate;
+
 mod faults;
 mod gcra;
 mod lan;
 mod lane;
+mod loss;
 mod mesh;
 mod network;
 mod output;

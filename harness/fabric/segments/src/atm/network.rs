@@ -10,9 +10,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use sundial_core::Rule;
+
 use super::channels::Channels;
 use super::crossing::{Crossed, Crossing};
-use super::fate::{Loss, Side, Spoiled};
+use super::loss::{Loss, Side};
 use super::output::Output;
 use super::passage::{Passage, Passages};
 use super::pdu::Pdu;
@@ -97,7 +99,7 @@ pub(super) enum Outcome {
     /// The last bit of its last cell arrived at `at`, and it was good.
     Received { at: Units },
     /// All its cells arrived, the last one at `at`, and it was bad.
-    Spoiled { at: Units, why: Spoiled },
+    Spoiled { at: Units, rule: Rule },
     /// It lost cells.
     Lost { loss: Loss, cells: u32 },
 }
@@ -220,8 +222,8 @@ impl Network {
             let passage = self.passages.get_mut(number);
             next = passage.sibling;
             passage.unsent -= run.count;
-            for &(cause, at) in &self.crossed.losses {
-                passage.lose(1, cause, Side::From, at);
+            for &(rule, at) in &self.crossed.losses {
+                passage.lose(1, rule, Side::From, at);
             }
             passage.flips.extend(&self.crossed.flips);
             let to = self.channels.leaves[passage.leaf].to;
@@ -276,7 +278,7 @@ impl Network {
         let outcome = match (joined, last, first_loss) {
             (Some(Joined::Good), Some(at), _) => Outcome::Received { at },
             (_, _, Some(loss)) => Outcome::Lost { loss, cells: lost },
-            (Some(Joined::Bad(why)), Some(at), None) => Outcome::Spoiled { at, why },
+            (Some(Joined::Bad(rule)), Some(at), None) => Outcome::Spoiled { at, rule },
             _ => unreachable!("a PDU that lost no cell has arrived"),
         };
         let settled = Settled { to: leaf.to, vci: leaf.vci, arrived, outcome };

@@ -10,9 +10,11 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
+use sundial_core::Rule;
+
 use super::channels::{Channel, Channels, Discarding, Leaf};
-use super::fate::{Cause, Side};
 use super::faults::{Faults, Verdict};
+use super::loss::Side;
 use super::parameters::{Discard, QueueParameters};
 use super::passage::{Passage, Passages};
 use super::train::Run;
@@ -180,9 +182,9 @@ impl Output {
                 self.send(run.first(sure), passage, leaf);
                 channel.cells_out += u64::from(sure);
                 leaf.inside_pdu = run.index + sure < passage.pdu.cells;
-            } else if let Some(cause) = self.discards(&run, passage, leaf) {
-                *channel.dropped.entry(cause).or_insert(0) += 1;
-                passage.lose(1, cause, Side::Towards, run.at);
+            } else if let Some(rule) = self.discards(&run, passage, leaf) {
+                *channel.dropped.entry(rule).or_insert(0) += 1;
+                passage.lose(1, rule, Side::Towards, run.at);
             } else {
                 self.send(run.first(1), passage, leaf);
                 channel.cells_out += 1;
@@ -222,7 +224,7 @@ impl Output {
     }
 
     /// Why the first cell of `run` is discarded, if it is.
-    fn discards(&self, run: &Run, passage: &Passage, leaf: &mut Leaf) -> Option<Cause> {
+    fn discards(&self, run: &Run, passage: &Passage, leaf: &mut Leaf) -> Option<Rule> {
         let begins = !leaf.inside_pdu;
         let ends = run.index + 1 == passage.pdu.cells;
         leaf.inside_pdu = !ends;
@@ -230,8 +232,8 @@ impl Output {
             leaf.discarding = Discarding::Nothing;
         }
         match leaf.discarding {
-            Discarding::Early => return Some(Cause::EarlyPacketDiscard),
-            Discarding::Partial if !ends => return Some(Cause::PartialPacketDiscard),
+            Discarding::Early => return Some(Rule::EarlyPacketDiscard),
+            Discarding::Partial if !ends => return Some(Rule::PartialPacketDiscard),
             Discarding::Partial | Discarding::Nothing => {}
         }
         let waiting = self.waiting(run.at);
@@ -240,21 +242,21 @@ impl Output {
             && waiting >= above
         {
             leaf.discarding = Discarding::Early;
-            return Some(Cause::EarlyPacketDiscard);
+            return Some(Rule::EarlyPacketDiscard);
         }
-        let cause = if run.tagged && self.policy.clp1_above.is_some_and(|above| waiting >= above) {
-            Cause::LowPriority
+        let rule = if run.tagged && self.policy.clp1_above.is_some_and(|above| waiting >= above) {
+            Rule::LowPriority
         } else if self.policy.vc_cells.is_some_and(|places| waiting_of(leaf, run.at) >= places) {
-            Cause::VcFull
+            Rule::VcFull
         } else if waiting >= self.policy.cells {
-            Cause::QueueFull
+            Rule::QueueFull
         } else {
             return None;
         };
         if self.policy.discard != Discard::Tail {
             leaf.discarding = Discarding::Partial;
         }
-        Some(cause)
+        Some(rule)
     }
 
     /// `run` joins and finds room.
@@ -289,7 +291,7 @@ impl Output {
         };
         for cell in run.cells() {
             match faults.strike() {
-                Verdict::Lost(cause) => passage.lose(1, cause, Side::Towards, cell.at),
+                Verdict::Lost(rule) => passage.lose(1, rule, Side::Towards, cell.at),
                 Verdict::Passed { corrected, flipped } => {
                     self.cells_corrected += u64::from(corrected);
                     passage.flips.extend(flipped.map(|bit| (cell.index, bit)));

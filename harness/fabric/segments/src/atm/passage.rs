@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use super::fate::{Cause, Loss, Side};
+use sundial_core::Rule;
+
+use super::loss::{Loss, Side};
 use super::pdu::Pdu;
 use super::reassembly::Flips;
 use super::slab::Slab;
@@ -48,9 +50,9 @@ impl Passage {
     }
 
     /// `cells` are lost, the first of them at `at`.
-    pub(super) fn lose(&mut self, cells: u32, cause: Cause, side: Side, at: Units) {
+    pub(super) fn lose(&mut self, cells: u32, rule: Rule, side: Side, at: Units) {
         self.lost += cells;
-        let loss = Loss { at, side, cause };
+        let loss = Loss { at, side, rule };
         // Cells are decided on line by line, so that a later one may be lost earlier on.
         self.first_loss = Some(self.first_loss.map_or(loss, |first| first.min(loss)));
     }
@@ -77,8 +79,8 @@ mod tests {
         let frame = Frame::from(vec![0; 100]);
         let pdu = Pdu::new(0, 32, Content::Rfc2684(Encapsulation::Bridged, frame), None);
         let mut passage = Passage::new(Arc::new(pdu), 0, None);
-        for Loss { at, side, cause } in losses {
-            passage.lose(1, cause, side, at);
+        for Loss { at, side, rule } in losses {
+            passage.lose(1, rule, side, at);
         }
         assert_eq!(passage.lost, 2);
         passage.first_loss
@@ -86,10 +88,10 @@ mod tests {
 
     #[test]
     fn the_first_loss_does_not_depend_on_the_order_of_decisions() {
-        let policed = Loss { at: 7, side: Side::From, cause: Cause::Policed };
-        let on_the_line = Loss { at: 7, side: Side::Towards, cause: Cause::CellLoss };
-        let in_the_queue = Loss { at: 7, side: Side::Towards, cause: Cause::QueueFull };
-        let later = Loss { at: 8, side: Side::From, cause: Cause::CellLoss };
+        let policed = Loss { at: 7, side: Side::From, rule: Rule::Policed };
+        let on_the_line = Loss { at: 7, side: Side::Towards, rule: Rule::CellLoss };
+        let in_the_queue = Loss { at: 7, side: Side::Towards, rule: Rule::QueueFull };
+        let later = Loss { at: 8, side: Side::From, rule: Rule::CellLoss };
         let in_order = [policed, on_the_line, in_the_queue, later];
         for (place, &first) in in_order.iter().enumerate() {
             for &second in &in_order[place + 1..] {

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use sundial_core::Rule;
 use sundial_wire::atm::aal5;
 use sundial_wire::atm::cell::PAYLOAD_OCTETS;
 
-use super::fate::Spoiled;
 use super::pdu::Pdu;
 use super::train::{Run, Runs};
 
@@ -27,7 +27,7 @@ pub(super) struct Fragment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joined {
     Good,
-    Bad(Spoiled),
+    Bad(Rule),
 }
 
 /// Cells that wait for a last one.
@@ -74,9 +74,9 @@ impl Reassembly {
             // Two wrong bits that cancel, or cells of equal PDUs: the receiver cannot know.
             Joined::Good
         } else if self.cells > 0 {
-            Joined::Bad(Spoiled::Joined)
+            Joined::Bad(Rule::Joined)
         } else {
-            Joined::Bad(Spoiled::WrongCrc)
+            Joined::Bad(Rule::WrongCrc)
         };
         self.fragments.clear();
         self.cells = 0;

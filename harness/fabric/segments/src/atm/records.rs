@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sundial_core::{Time, Train};
+use sundial_core::{Fate, Time, Train};
 use sundial_wire::atm::cell::{CellHeader, PAYLOAD_OCTETS};
 use sundial_wire::atm::erf::{self, PduRecord, Way};
 
@@ -29,7 +29,7 @@ pub(super) struct BadPduLine {
     pub(super) lost_cells: u32,
     /// Of a PDU that arrived with wrong bits.
     pub(super) flips: Flips,
-    pub(super) comment: String,
+    pub(super) fate: Fate,
 }
 
 /// Cells of one PDU on one line.
@@ -97,8 +97,8 @@ impl Train for BadPduLine {
         erf::put_pdu(out, &record, &octets);
     }
 
-    fn comment(&self, _index: usize) -> Option<&str> {
-        Some(&self.comment)
+    fn fate(&self, _index: usize) -> Option<&Fate> {
+        Some(&self.fate)
     }
 }
 

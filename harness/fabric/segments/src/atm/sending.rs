@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames of the machines on their way into the network: which PDUs they become, and their places in the rings.
 
-use sundial_core::{Frame, Segment, Time};
+use sundial_core::{Frame, Refusal, Segment, Time};
 
 use super::lan::Order;
 use super::lane::Sdu;
@@ -25,18 +25,10 @@ impl Atm {
         now + self.tx_latency(port) + units::span(self.parameters.ports[port].line.cell)
     }
 
-    /// A frame of the machine at `port` goes nowhere. `comment` says why and where.
-    fn drop(
-        &mut self,
-        now: Time,
-        port: usize,
-        frame: Frame,
-        reason: &'static str,
-        comment: String,
-    ) {
+    /// A frame of the machine at `port` goes nowhere.
+    fn drop(&mut self, now: Time, port: usize, frame: Frame, refusal: Refusal) {
         let end = self.dropped_at(now, port);
-        self.board.port(port).count_drop(reason);
-        self.board.fate(now, frame, comment);
+        self.board.refuse(now, port, frame, refusal);
         self.finish(end, port);
     }
 
@@ -62,10 +54,7 @@ impl Atm {
                 let way = self.lookahead(port, answering) + self.lookahead(answering, port);
                 self.board.deliver(now + way, port, reply);
             }
-            Decision::Drop { reason, comment } => {
-                let comment = format!("dropped: {comment} ({})", self.board.name(port));
-                self.drop(now, port, frame, reason, comment);
-            }
+            Decision::Drop(refusal) => self.drop(now, port, frame, refusal),
         }
     }
 
@@ -112,9 +101,9 @@ impl Atm {
                     };
                     self.send(now, from, vci, to, Content::Lane(sdu), sending);
                 }
-                Order::Drop { port, frame, reason, comment } => {
+                Order::Drop { port, frame, refusal } => {
                     self.held[port] -= 1;
-                    self.drop(now, port, frame, reason, comment);
+                    self.drop(now, port, frame, refusal);
                 }
             }
         }

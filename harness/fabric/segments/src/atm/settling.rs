@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use sundial_core::{Direction, Time};
+use sundial_core::{Direction, Dropped, End, Fate, Rule, Time};
 use sundial_wire::atm::erf::Way;
 
-use super::fate::{Loss, Side, Spoiled};
+use super::loss::{Loss, Side};
 use super::network::{Event, Outcome, Settled};
 use super::pdu::{Content, Pdu};
 use super::reassembly::{Flips, Fragment};
@@ -24,7 +24,7 @@ struct Failure {
     at: Units,
     lost_cells: u32,
     side: Side,
-    reason: &'static str,
+    rule: Rule,
     /// Wrong bits of a PDU that arrived.
     flips: Flips,
 }
@@ -89,18 +89,14 @@ impl Atm {
             .then(|| CellLines::arrived(arrived.clone(), vci));
         match outcome {
             Outcome::Received { at } => self.received(at, to, vci, arrived),
-            Outcome::Lost { loss: Loss { cause, side, at }, cells } => {
-                let (reason, flips) = (cause.name(), Flips::new());
-                let failure = Failure { at, lost_cells: cells, side, reason, flips };
+            Outcome::Lost { loss: Loss { rule, side, at }, cells } => {
+                let failure = Failure { at, lost_cells: cells, side, rule, flips: Flips::new() };
                 self.failed(arrived.pdu, to, failure);
             }
-            Outcome::Spoiled { at, why } => {
-                let flips = match why {
-                    Spoiled::WrongCrc => arrived.flips,
-                    Spoiled::Joined => Flips::new(),
-                };
-                let (side, reason) = (Side::Towards, why.name());
-                self.failed(arrived.pdu, to, Failure { at, lost_cells: 0, side, reason, flips });
+            Outcome::Spoiled { at, rule } => {
+                let flips = if rule == Rule::WrongCrc { arrived.flips } else { Flips::new() };
+                let side = Side::Towards;
+                self.failed(arrived.pdu, to, Failure { at, lost_cells: 0, side, rule, flips });
             }
         }
         if let Some(lines) = lines {
@@ -136,17 +132,17 @@ impl Atm {
 
     /// Records and counts a PDU that did not get to `to`.
     fn failed(&mut self, pdu: Arc<Pdu>, to: usize, failure: Failure) {
-        let Failure { at, lost_cells, side, reason, flips } = failure;
+        let Failure { at, lost_cells, side, rule, flips } = failure;
         let at = units::time(at);
-        let cells = match lost_cells {
-            0 => String::new(),
-            lost => format!("{lost} of {} cells, ", pdu.cells),
+        let end = match side {
+            Side::From => End::From(self.station_name(pdu.from).to_owned()),
+            Side::Towards => End::To(self.station_name(to).to_owned()),
         };
-        let place = match side {
-            Side::From => format!("from {}", self.station_name(pdu.from)),
-            Side::Towards => format!("towards {}", self.station_name(to)),
+        let how = match lost_cells {
+            0 => Dropped::End(end),
+            _ => Dropped::Cells { lost_cells, cells: pdu.cells, end },
         };
-        let comment = format!("dropped: {cells}{reason} {place}");
+        let fate = Fate::Dropped { rule, how };
         let would_arrive = match (&self.control, &pdu.content) {
             (Control::Lan(lan), Content::Lane(sdu)) => lan.would_deliver(to, sdu),
             _ => true,
@@ -154,10 +150,10 @@ impl Atm {
         if let Some(frame) = pdu.frame().filter(|_| would_arrive) {
             let at_sender = pdu.from < self.ports() && (side == Side::From || to == self.ports());
             let port = if at_sender { pdu.from } else { to };
-            self.board.port(port).count_drop(reason);
-            self.board.fate(at, frame.clone(), comment.clone());
+            self.board.port(port).count_drop(rule.name());
+            self.board.fate(at, frame.clone(), fate.clone());
         }
-        let line = BadPduLine { pdu, lost_cells, flips, comment };
+        let line = BadPduLine { pdu, lost_cells, flips, fate };
         self.board.train(PDUS, at, self.ports(), Direction::Unknown, Arc::new(line));
     }
 

@@ -80,7 +80,7 @@ impl Recorded {
 struct Outcome {
     /// Due, port, frame.
     deliveries: Vec<(Time, usize, Frame)>,
-    /// Stamp and comment of frames that did not arrive.
+    /// Stamp and words of frames that did not arrive.
     fates: Vec<(Time, String)>,
     trains: Vec<Recorded>,
     finished: Vec<(Time, usize)>,
@@ -93,8 +93,8 @@ impl Outcome {
         while let Some(output) = segment.poll_output() {
             match output {
                 Output::Deliver { due, port, frame } => self.deliveries.push((due, port, frame)),
-                Output::Record { at, interface, comment, .. } if interface == ports => {
-                    self.fates.push((at, comment.expect("a fate has a reason")));
+                Output::Record { at, interface, fate, .. } if interface == ports => {
+                    self.fates.push((at, fate.expect("it has one").words()));
                 }
                 Output::Record { .. } => {}
                 Output::Train { capture, at, interface, direction, train } => {

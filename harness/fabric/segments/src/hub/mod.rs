@@ -29,7 +29,8 @@ mod station;
 use std::collections::BTreeSet;
 
 use sundial_core::{
-    Board, Frame, LinkType, Output, Segment, SegmentCounters, SegmentParameters, Span, Time,
+    Board, Fate, Frame, LinkType, Output, Refusal, Rule, Segment, SegmentCounters,
+    SegmentParameters, Span, Time, Why,
 };
 
 use crate::ethernet::{GAP_BITS, MIN_WIRE_BITS, refusal, wire_bits};
@@ -222,9 +223,8 @@ impl Hub {
         self.cancel(planned_end, Event::TransmissionEnd { port });
         self.plan(end, Event::TransmissionEnd { port });
         self.board.port(port).collisions += 1;
-        let name = self.board.name(port);
-        let comment = format!("collision: {name}, attempt {attempts}, {bits} bits on the wire");
-        self.board.fate(now, frame, comment);
+        let adapter = self.board.name(port).to_owned();
+        self.board.fate(now, frame, Fate::Collision { adapter, attempt: attempts, bits });
         if attempts == ATTEMPT_LIMIT {
             self.give_up(port, end);
         } else {
@@ -236,12 +236,9 @@ impl Hub {
     fn give_up(&mut self, port: usize, end: Time) {
         let attempts = self.stations[port].attempts;
         let frame = self.finish_head(port, end);
-        let counters = self.board.port(port);
-        counters.excessive_collisions += 1;
-        counters.count_drop("excessive collisions");
-        let name = self.board.name(port);
-        let comment = format!("dropped: excessive collisions, {attempts} attempts of {name}");
-        self.board.fate(end, frame, comment);
+        self.board.port(port).excessive_collisions += 1;
+        let refusal = Refusal::with(Rule::ExcessiveCollisions, Why::Attempts { attempts });
+        self.board.refuse(end, port, frame, refusal);
         self.board.tx_done(end, port);
     }
 

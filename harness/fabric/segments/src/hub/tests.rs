@@ -167,7 +167,7 @@ fn a_late_joiner_collides_and_each_station_sees_it_at_its_own_time() {
     assert_eq!((sending.collided, sending.end), (true, at(25_000)));
     let collisions: Vec<_> = std::iter::from_fn(|| hub.poll_output())
         .map(|output| match output {
-            Output::Record { at, interface: 2, comment, .. } => (at, comment.expect("a reason")),
+            Output::Record { at, interface: 2, fate: Some(fate), .. } => (at, fate.words()),
             other => panic!("{other:?}"),
         })
         .collect();

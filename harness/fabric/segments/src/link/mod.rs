@@ -14,12 +14,12 @@ mod netem;
 use std::collections::BTreeMap;
 
 use sundial_core::{
-    Board, Frame, Line, LinkType, Output, Ring, Segment, SegmentCounters, SegmentParameters, Span,
-    Time,
+    Board, Dropped, Fate, Frame, Line, LinkType, Output, Ring, Rule, Segment, SegmentCounters,
+    SegmentParameters, Span, Time,
 };
 
 use crate::ethernet::{GAP_BITS, MIN_WIRE_BITS, refusal, wire_bits};
-use netem::{Fate, Netem};
+use netem::{Netem, Outcome};
 
 pub use config::Config;
 pub use netem::{Distribution, Gemodel, Impairments};
@@ -46,7 +46,7 @@ pub struct Link {
     board: Board,
     now: Time,
     /// Kept to save an allocation a frame.
-    fates: Vec<Fate>,
+    outcomes: Vec<Outcome>,
 }
 
 /// One direction, from the sending adapter on.
@@ -82,7 +82,7 @@ impl Link {
             ways,
             board: Board::new(common),
             now: Time::ZERO,
-            fates: Vec::new(),
+            outcomes: Vec::new(),
         }
     }
 
@@ -116,28 +116,32 @@ impl Link {
     }
 
     /// Records and counts what became of a frame that entered the impairments of `port` at `at`.
-    fn settle(&mut self, at: Time, port: usize, fate: Fate) {
-        let way = |board: &Board| format!("{} to {}", board.name(port), board.name(1 - port));
+    fn settle(&mut self, at: Time, port: usize, outcome: Outcome) {
+        let way = |board: &Board| board.way(port, 1 - port);
         let counters = self.board.port(port);
-        match fate {
-            Fate::Lost(frame) => {
+        match outcome {
+            Outcome::Lost(frame) => {
                 counters.count_drop("lost");
-                self.board.fate(at, frame, format!("lost: {}", way(&self.board)));
+                let fate = Fate::Lost(way(&self.board));
+                self.board.fate(at, frame, fate);
             }
-            Fate::Full(frame) => {
-                counters.count_drop("queue full");
-                self.board.fate(at, frame, format!("dropped: queue full, {}", way(&self.board)));
+            Outcome::Full(frame) => {
+                let rule = Rule::QueueFull;
+                counters.count_drop(rule.name());
+                let fate = Fate::Dropped { rule, how: Dropped::Way(way(&self.board)) };
+                self.board.fate(at, frame, fate);
             }
-            Fate::Corrupted { frame, byte, bit } => {
+            Outcome::Corrupted { frame, byte, bit } => {
                 counters.corrupted += 1;
-                let comment = format!("corrupted: bit {bit} of byte {byte}, {}", way(&self.board));
-                self.board.fate(at, frame, comment);
+                let fate = Fate::Corrupted { bit, byte, way: way(&self.board) };
+                self.board.fate(at, frame, fate);
             }
-            Fate::Duplicated(frame) => {
+            Outcome::Duplicated(frame) => {
                 counters.duplicated += 1;
-                self.board.fate(at, frame, format!("duplicated: {}", way(&self.board)));
+                let fate = Fate::Duplicated(way(&self.board));
+                self.board.fate(at, frame, fate);
             }
-            Fate::Sent { at: leaves, frame, ahead } => {
+            Outcome::Sent { at: leaves, frame, ahead } => {
                 counters.reordered += u64::from(ahead);
                 let way = &mut self.ways[port];
                 if way.netem.as_ref().is_some_and(|netem| !netem.keeps_order()) {
@@ -194,15 +198,15 @@ impl Segment for Link {
         let (start, end) = self.ways[port].line.send(now, wire_bits(frame.len()), GAP_BITS);
         self.rings[port].leave(end);
         self.board.sent(start, end, port, &frame);
-        let mut fates = std::mem::take(&mut self.fates);
+        let mut outcomes = std::mem::take(&mut self.outcomes);
         match &mut self.ways[port].netem {
             None => self.arrive(end, port, frame),
-            Some(netem) => netem.enqueue(end, frame, &mut fates),
+            Some(netem) => netem.enqueue(end, frame, &mut outcomes),
         }
-        for fate in fates.drain(..) {
-            self.settle(end, port, fate);
+        for outcome in outcomes.drain(..) {
+            self.settle(end, port, outcome);
         }
-        self.fates = fates;
+        self.outcomes = outcomes;
         self.release();
     }
 

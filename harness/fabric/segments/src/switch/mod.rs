@@ -15,8 +15,8 @@ mod config;
 use std::collections::{BTreeMap, VecDeque};
 
 use sundial_core::{
-    AddressTable, Board, Frame, Line, LinkType, Output, Ring, Segment, SegmentCounters,
-    SegmentParameters, Span, Time,
+    AddressTable, Board, Dropped, End, Fate, Frame, Line, LinkType, Output, Ring, Rule, Segment,
+    SegmentCounters, SegmentParameters, Span, Time,
 };
 use sundial_wire::ethernet::Header;
 
@@ -152,9 +152,9 @@ impl Switch {
             output.starts.pop_front();
         }
         if output.starts.len() >= self.parameters.queue_frames && output.line.free() > queued {
-            self.board.port(to).count_drop("queue full");
-            let comment = format!("dropped: output queue full towards {}", self.board.name(to));
-            self.board.fate(queued, frame.clone(), comment);
+            let (rule, end) = (Rule::QueueFull, End::To(self.board.name(to).to_owned()));
+            self.board.port(to).count_drop(rule.name());
+            self.board.fate(queued, frame.clone(), Fate::Dropped { rule, how: Dropped::End(end) });
             return;
         }
         let (start, end) = output.line.send(queued, wire_bits(frame.len()), GAP_BITS);

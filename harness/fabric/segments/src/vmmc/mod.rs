@@ -12,8 +12,8 @@ mod tests;
 use std::collections::BTreeMap;
 
 use sundial_core::{
-    Board, Frame, Line, LinkType, Output, Refusal, Ring, Segment, SegmentCounters,
-    SegmentParameters, Span, Time,
+    Board, Frame, Line, LinkType, Output, Refusal, Ring, Rule, Segment, SegmentCounters,
+    SegmentParameters, Span, Time, Why,
 };
 
 pub use config::Config;
@@ -73,19 +73,19 @@ impl Backplane {
 
     /// The port that the packet is for, or why its sender's adapter refuses it.
     fn receiver(&self, port: usize, frame: &Frame) -> Result<usize, Refusal> {
-        let refused = |reason, comment: String| Err(Refusal { reason, comment });
+        let refused = |rule, why| Err(Refusal::with(rule, why));
         let bytes = frame.len();
         let word = |at| u16::from_le_bytes([frame[at], frame[at + 1]]);
         if !(HEADER_BYTES..=HEADER_BYTES + DATA_MOST).contains(&bytes) || frame[0] != VERSION {
-            return refused("no packet", format!("dropped: {bytes} bytes are no packet"));
+            return refused(Rule::NoPacket, Why::Bytes { bytes });
         }
         if word(4) != self.parameters.nodes[port] {
-            return refused("sender", format!("dropped: sent as node {}", word(4)));
+            return refused(Rule::Sender, Why::Node { node: word(4) });
         }
         let to = word(6);
         match self.parameters.nodes.iter().position(|&node| node == to) {
             Some(receiver) if receiver != port => Ok(receiver),
-            _ => refused("unknown node", format!("dropped: node {to} is not there")),
+            _ => refused(Rule::UnknownNode, Why::Node { node: to }),
         }
     }
 

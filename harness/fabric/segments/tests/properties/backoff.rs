@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use sundial_core::{Direction, Frame, Output, Segment, SegmentParameters, Span, Time};
+use sundial_core::{Direction, Fate, Frame, Output, Segment, SegmentParameters, Span, Time};
 use sundial_segments::hub::{Hub, HubParameters};
 
 const SLOT_BITS: u64 = 512;
@@ -58,8 +58,11 @@ fn saturated(rate_bps: u64, stations: usize, seed: u64, span: Span) -> Vec<(Time
                 Output::Record { at, interface, direction: Direction::Outbound, .. } => {
                     seen.push((at, Seen::Sends { station: interface }));
                 }
-                Output::Record { at, comment: Some(comment), .. } => {
-                    seen.extend(collision(&comment).map(|seen| (at, seen)));
+                Output::Record { at, fate: Some(fate), .. } => {
+                    if let Fate::Collision { adapter, attempt: attempts, .. } = *fate {
+                        let station = adapter.parse().expect("ports are named by number");
+                        seen.push((at, Seen::Collides { station, attempts }));
+                    }
                 }
                 _ => {}
             }
@@ -70,17 +73,6 @@ fn saturated(rate_bps: u64, stations: usize, seed: u64, span: Span) -> Vec<(Time
     }
     seen.sort();
     seen
-}
-
-/// `collision: STATION, attempt N, ...`
-fn collision(comment: &str) -> Option<Seen> {
-    let (station, rest) = comment.strip_prefix("collision: ")?.split_once(", attempt ")?;
-    let (attempts, _) = rest.split_once(',')?;
-    let number = "the fabric writes numbers";
-    Some(Seen::Collides {
-        station: station.parse().expect(number),
-        attempts: attempts.parse().expect(number),
-    })
 }
 
 /// One transmission or collision: when it was first seen, and whose it was with how many attempts.

@@ -6,11 +6,15 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sundial_core::{
-    Direction, Frame, Output, Segment, SegmentCounters, SegmentKind, SegmentParameters, Span, Time,
+    Direction, Fate, Frame, Output, Segment, SegmentCounters, SegmentKind, SegmentParameters, Span,
+    Time,
 };
 use sundial_segments::hub::{self, HubParameters};
 use sundial_segments::link::{self, Distribution, Gemodel, Impairments, LinkParameters};
 use sundial_segments::switch::{self, SwitchParameters};
+
+/// Stamp, interface, direction, bytes, fate.
+pub type Recorded = (Time, usize, Direction, usize, Option<Box<Fate>>);
 
 /// A frame that a machine hands in.
 #[derive(Clone, Debug)]
@@ -27,8 +31,7 @@ pub struct Trace {
     pub deliveries: Vec<(Time, usize, usize, usize)>,
     /// Due, port.
     pub finished: Vec<(Time, usize)>,
-    /// Stamp, interface, direction, bytes, comment.
-    pub records: Vec<(Time, usize, Direction, usize, Option<String>)>,
+    pub records: Vec<Recorded>,
     pub counters: SegmentCounters,
 }
 
@@ -224,9 +227,9 @@ impl<'a> Checker<'a> {
                     }
                     self.trace.finished.push((due, port));
                 }
-                Output::Record { at, interface, direction, frame, comment } => {
+                Output::Record { at, interface, direction, frame, fate } => {
                     assert!(at >= now.back(segment.record_lag()), "recorded too late");
-                    self.trace.records.push((at, interface, direction, frame.len(), comment));
+                    self.trace.records.push((at, interface, direction, frame.len(), fate));
                 }
                 Output::Train { capture, at, train, .. } => {
                     let lag = segment.further_captures()[capture].record_lag;

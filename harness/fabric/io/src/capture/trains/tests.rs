@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use sundial_core::{Direction, LinkType, Output, SegmentCounters, Span};
+use sundial_core::{Direction, LinkType, Output, SegmentCounters, Span, Way};
 
 use super::*;
 use crate::capture::EPOCH_NS;
@@ -10,7 +10,7 @@ use crate::capture::tests::{packets, segment};
 struct Letters {
     name: u8,
     at_ns: Vec<u64>,
-    comment: Option<&'static str>,
+    fate: Option<Fate>,
 }
 
 impl Train for Letters {
@@ -23,8 +23,8 @@ impl Train for Letters {
         out.extend(&stamp_ns.to_be_bytes()[6..]);
     }
 
-    fn comment(&self, _index: usize) -> Option<&str> {
-        self.comment
+    fn fate(&self, _index: usize) -> Option<&Fate> {
+        self.fate.as_ref()
     }
 }
 
@@ -68,7 +68,7 @@ fn create(directory: &Path, records_most: Option<u64>) -> TrainCapture {
 }
 
 fn add(capture: &mut TrainCapture, name: u8, at_ns: &[u64]) {
-    let train = Letters { name, at_ns: at_ns.to_vec(), comment: None };
+    let train = Letters { name, at_ns: at_ns.to_vec(), fate: None };
     capture.add(Time::from_ns(at_ns[0]), 0, Direction::Inbound, Arc::new(train));
 }
 
@@ -161,9 +161,10 @@ fn a_capture_that_is_full_says_so_in_its_last_record() {
 fn the_last_record_keeps_its_own_comment() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut capture = create(directory.path(), Some(1));
-    let train = Letters { name: b'a', at_ns: vec![1, 2], comment: Some("dropped: policed") };
+    let fate = Fate::Lost(Way { from: "a".into(), to: "b".into() });
+    let train = Letters { name: b'a', at_ns: vec![1, 2], fate: Some(fate) };
     capture.add(Time::from_ns(1), 2, Direction::Unknown, Arc::new(train));
     capture.finish(Time::MAX).expect("room");
-    let comment = b"dropped: policed; capture ends: records_most 1";
+    let comment = b"capture ends: records_most 1; lost: a to b | {";
     assert!(read(directory.path()).windows(comment.len()).any(|bytes| bytes == comment));
 }

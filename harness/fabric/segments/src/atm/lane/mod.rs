@@ -9,7 +9,7 @@ mod services;
 
 use std::sync::Arc;
 
-use sundial_core::{Frame, Span};
+use sundial_core::{Frame, Refusal, Span};
 use sundial_wire::atm::lane::{self, AtmAddress, ElanName, FrameSize, Message};
 use sundial_wire::ethernet::Address;
 
@@ -123,8 +123,6 @@ pub(super) struct LaneSettings {
 pub(super) struct ClientSettings {
     /// Its port.
     pub(super) port: usize,
-    /// `MACHINE:INTERFACE` of its port, for comments.
-    pub(super) name: String,
     /// The MAC address of every port.
     pub(super) macs: Vec<Address>,
     /// By port: it belongs to a device that relays for others, so its client is a proxy.
@@ -146,7 +144,7 @@ pub(super) enum Action {
     /// Hand `sdu` to the adapter for `vci`. With [`Sdu::Data`], a frame of the machine leaves its ring.
     Send { vci: u16, sdu: Sdu },
     /// A frame of the machine leaves its ring and goes nowhere.
-    Drop { frame: Frame, reason: &'static str, comment: String },
+    Drop { frame: Frame, refusal: Refusal },
     /// Set up a data direct VC; both ends get `handle_connected` when it is there. The other end may be
     /// calling, too.
     Connect { peer: usize },

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sundial_core::{SegmentParameters, Stream};
+use sundial_core::{Rule, SegmentParameters, Stream};
 use sundial_wire::atm::aal5;
 
-use super::super::fate::{Cause, Loss, Side, Spoiled};
 use super::super::faults::{Direction, Faults, Verdict};
+use super::super::loss::{Loss, Side};
 use super::super::network::Outcome;
 use super::super::parameters::{Action, AtmParameters, Contract, Discard, Interleave};
 use super::super::units::{self, Units};
@@ -160,8 +160,8 @@ impl<'a> Reference<'a> {
                 (Some((at, true, _)), _) => Outcome::Received { at },
                 (_, Some(loss)) => Outcome::Lost { loss, cells: copy.lost },
                 (Some((at, false, is_joined)), None) => {
-                    let why = if is_joined { Spoiled::Joined } else { Spoiled::WrongCrc };
-                    Outcome::Spoiled { at, why }
+                    let rule = if is_joined { Rule::Joined } else { Rule::WrongCrc };
+                    Outcome::Spoiled { at, rule }
                 }
                 (None, None) => panic!("a PDU without losses ends"),
             };
@@ -230,18 +230,18 @@ impl<'a> Reference<'a> {
         self.cross(now + port.line.cell + units::of(port.propagation), station, channel, cell);
     }
 
-    fn lose(&mut self, at: Units, pdu: usize, to: usize, cause: Cause, side: Side) {
+    fn lose(&mut self, at: Units, pdu: usize, to: usize, rule: Rule, side: Side) {
         let copy = self.copies.entry((pdu, to)).or_default();
         copy.lost += 1;
-        let loss = Loss { at, side, cause };
+        let loss = Loss { at, side, rule };
         if copy.first_loss.is_none_or(|first| loss < first) {
             copy.first_loss = Some(loss);
         }
     }
 
-    fn lose_all(&mut self, at: Units, cell: &Cell, cause: Cause) {
+    fn lose_all(&mut self, at: Units, cell: &Cell, rule: Rule) {
         for to in self.handed[cell.pdu].to.clone() {
-            self.lose(at, cell.pdu, to, cause, Side::From);
+            self.lose(at, cell.pdu, to, rule, Side::From);
         }
     }
 
@@ -249,7 +249,7 @@ impl<'a> Reference<'a> {
     fn cross(&mut self, at: Units, station: usize, channel: usize, mut cell: Cell) {
         if let Some(faults) = &mut self.from_faults[station] {
             match faults.strike() {
-                Verdict::Lost(cause) => return self.lose_all(at, &cell, cause),
+                Verdict::Lost(rule) => return self.lose_all(at, &cell, rule),
                 Verdict::Passed { flipped, .. } => flip(&mut cell, flipped),
             }
         }
@@ -257,7 +257,7 @@ impl<'a> Reference<'a> {
             && !conforms(self.buckets.entry(channel).or_default(), contract, at)
         {
             match contract.action {
-                Action::Drop => return self.lose_all(at, &cell, Cause::Policed),
+                Action::Drop => return self.lose_all(at, &cell, Rule::Policed),
                 Action::Tag => cell.tagged = true,
             }
         }
@@ -284,33 +284,33 @@ impl<'a> Reference<'a> {
         if begins {
             *rest = Rest::Passes;
         }
-        let cause = if *rest == Rest::AllGoes {
-            Some(Cause::EarlyPacketDiscard)
+        let rule = if *rest == Rest::AllGoes {
+            Some(Rule::EarlyPacketDiscard)
         } else if *rest == Rest::AllButTheLastGoes && !cell.is_last {
-            Some(Cause::PartialPacketDiscard)
+            Some(Rule::PartialPacketDiscard)
         } else if let Discard::Early { above } = policy.discard
             && begins
             && waiting >= above
         {
             *rest = Rest::AllGoes;
-            Some(Cause::EarlyPacketDiscard)
+            Some(Rule::EarlyPacketDiscard)
         } else {
-            let cause = if cell.tagged && policy.clp1_above.is_some_and(|above| waiting >= above) {
-                Some(Cause::LowPriority)
+            let rule = if cell.tagged && policy.clp1_above.is_some_and(|above| waiting >= above) {
+                Some(Rule::LowPriority)
             } else if policy.vc_cells.is_some_and(|places| of_channel >= places) {
-                Some(Cause::VcFull)
+                Some(Rule::VcFull)
             } else if waiting >= policy.cells && queue.busy {
-                Some(Cause::QueueFull)
+                Some(Rule::QueueFull)
             } else {
                 None
             };
-            if cause.is_some() && policy.discard != Discard::Tail {
+            if rule.is_some() && policy.discard != Discard::Tail {
                 *rest = Rest::AllButTheLastGoes;
             }
-            cause
+            rule
         };
-        match cause {
-            Some(cause) => self.lose(now, cell.pdu, station, cause, Side::Towards),
+        match rule {
+            Some(rule) => self.lose(now, cell.pdu, station, rule, Side::Towards),
             None => {
                 queue.cells.push_back((channel, cell));
                 if !queue.busy {
@@ -327,8 +327,8 @@ impl<'a> Reference<'a> {
         self.events.insert((now + port.line.cell, What::LineFree { station }), ());
         if let Some(faults) = &mut self.to_faults[station] {
             match faults.strike() {
-                Verdict::Lost(cause) => {
-                    return self.lose(now, cell.pdu, station, cause, Side::Towards);
+                Verdict::Lost(rule) => {
+                    return self.lose(now, cell.pdu, station, rule, Side::Towards);
                 }
                 Verdict::Passed { flipped, .. } => flip(&mut cell, flipped),
             }

@@ -26,14 +26,14 @@ pub use impairments::{Distribution, Gemodel, Impairments};
 
 /// What became of a frame, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Outcome {
     /// Gone.
     Lost(Frame),
     /// The queue was full.
     Full(Frame),
     /// One bit is inverted; the frame goes on like this.
     Corrupted { frame: Frame, byte: usize, bit: u8 },
-    /// A copy was made; its own fate follows.
+    /// A copy was made; its own outcome follows.
     Duplicated(Frame),
     /// Leaves the queue at `at`; `ahead` of the queue if it was reordered.
     Sent { at: Time, frame: Frame, ahead: bool },
@@ -161,44 +161,50 @@ impl Netem {
     }
 
     /// The frame arrives at `now`, no earlier than the one before. Appends what becomes of it.
-    pub(super) fn enqueue(&mut self, now: Time, frame: Frame, fates: &mut Vec<Fate>) {
+    pub(super) fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
         while self.queue.peek().is_some_and(|&Reverse(at)| at <= now) {
             self.queue.pop();
         }
         let duplicated = self.duplicate.happens();
-        self.enqueue_one(now, frame, duplicated, fates);
+        self.enqueue_one(now, frame, duplicated, outcomes);
     }
 
-    fn enqueue_one(&mut self, now: Time, frame: Frame, duplicated: bool, fates: &mut Vec<Fate>) {
+    fn enqueue_one(
+        &mut self,
+        now: Time,
+        frame: Frame,
+        duplicated: bool,
+        outcomes: &mut Vec<Outcome>,
+    ) {
         // A frame that is both duplicated and lost just goes on.
         let lost = self.loss.happens();
         if lost && !duplicated {
-            fates.push(Fate::Lost(frame));
+            outcomes.push(Outcome::Lost(frame));
             return;
         }
         let copy = (duplicated && !lost).then(|| frame.clone());
-        let frame = self.corrupted(frame, fates);
+        let frame = self.corrupted(frame, outcomes);
         if self.queue.len() >= self.limit {
-            fates.push(Fate::Full(frame));
+            outcomes.push(Outcome::Full(frame));
             return;
         }
         if let Some(copy) = copy {
-            fates.push(Fate::Duplicated(copy.clone()));
-            self.enqueue_one(now, copy, false, fates);
+            outcomes.push(Outcome::Duplicated(copy.clone()));
+            self.enqueue_one(now, copy, false, outcomes);
         }
         if self.gap > 0 && self.since_reorder + 1 >= self.gap && self.reorder.happens() {
             self.since_reorder = 0;
-            fates.push(Fate::Sent { at: now, frame, ahead: true });
+            outcomes.push(Outcome::Sent { at: now, frame, ahead: true });
             return;
         }
         self.since_reorder = self.since_reorder.saturating_add(1);
         let at = self.time_to_send(now, frame.len());
         self.queue.push(Reverse(at));
         self.last = self.last.max(at);
-        fates.push(Fate::Sent { at, frame, ahead: false });
+        outcomes.push(Outcome::Sent { at, frame, ahead: false });
     }
 
-    fn corrupted(&mut self, frame: Frame, fates: &mut Vec<Fate>) -> Frame {
+    fn corrupted(&mut self, frame: Frame, outcomes: &mut Vec<Outcome>) -> Frame {
         if !self.corrupt.happens() {
             return frame;
         }
@@ -206,7 +212,7 @@ impl Netem {
         let byte = self.corrupt_place.below(length) as usize;
         let bit = self.corrupt_place.below(8) as u8;
         let frame = frame.with_flipped_bit(byte, bit);
-        fates.push(Fate::Corrupted { frame: frame.clone(), byte, bit });
+        outcomes.push(Outcome::Corrupted { frame: frame.clone(), byte, bit });
         frame
     }
 

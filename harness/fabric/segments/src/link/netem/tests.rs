@@ -16,16 +16,16 @@ fn at(ns: u64) -> Time {
     Time::from_ns(ns)
 }
 
-fn fates(netem: &mut Netem, now: Time, bytes: usize) -> Vec<Fate> {
-    let mut fates = Vec::new();
-    netem.enqueue(now, Frame::from(vec![0; bytes]), &mut fates);
-    fates
+fn outcomes(netem: &mut Netem, now: Time, bytes: usize) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    netem.enqueue(now, Frame::from(vec![0; bytes]), &mut outcomes);
+    outcomes
 }
 
 /// When the frame leaves; nothing else may happen to it.
 fn leaves(netem: &mut Netem, now: Time, bytes: usize) -> Time {
-    match &fates(netem, now, bytes)[..] {
-        [Fate::Sent { at, .. }] => *at,
+    match &outcomes(netem, now, bytes)[..] {
+        [Outcome::Sent { at, .. }] => *at,
         other => panic!("{other:?}"),
     }
 }
@@ -34,7 +34,9 @@ fn leaves(netem: &mut Netem, now: Time, bytes: usize) -> Time {
 fn losses(settings: Impairments, count: u64) -> Vec<bool> {
     let mut netem = netem(settings);
     (0..count)
-        .map(|number| matches!(fates(&mut netem, at(number * 1_000_000), 60)[..], [Fate::Lost(_)]))
+        .map(|number| {
+            matches!(outcomes(&mut netem, at(number * 1_000_000), 60)[..], [Outcome::Lost(_)])
+        })
         .collect()
 }
 
@@ -110,8 +112,8 @@ fn the_state_moves_before_the_loss_that_the_old_state_decides() {
 fn a_copy_goes_ahead_of_the_original_and_is_not_copied() {
     let mut netem = netem(Impairments { duplicate: 1.0, delay_ns: 100, ..Impairments::default() });
     let frame = Frame::from(vec![0; 60]);
-    let sent = Fate::Sent { at: at(100), frame: frame.clone(), ahead: false };
-    assert_eq!(fates(&mut netem, at(0), 60), [Fate::Duplicated(frame), sent.clone(), sent]);
+    let sent = Outcome::Sent { at: at(100), frame: frame.clone(), ahead: false };
+    assert_eq!(outcomes(&mut netem, at(0), 60), [Outcome::Duplicated(frame), sent.clone(), sent]);
 }
 
 #[test]
@@ -125,10 +127,11 @@ fn corruption_inverts_one_bit_anywhere_in_the_frame() {
     let mut netem = netem(Impairments { corrupt: 1.0, ..Impairments::default() });
     let (mut bytes_hit, mut bits_hit) = ([false; 60], [false; 8]);
     for number in 0..2_000 {
-        let fates = fates(&mut netem, at(number), 60);
-        let [Fate::Corrupted { frame, byte, bit }, Fate::Sent { frame: sent, .. }] = &fates[..]
+        let outcomes = outcomes(&mut netem, at(number), 60);
+        let [Outcome::Corrupted { frame, byte, bit }, Outcome::Sent { frame: sent, .. }] =
+            &outcomes[..]
         else {
-            panic!("{fates:?}")
+            panic!("{outcomes:?}")
         };
         assert_eq!(frame, sent, "it arrives as it was made");
         assert_eq!(frame[*byte], 1 << bit);
@@ -161,7 +164,7 @@ fn the_queue_holds_limit_frames_until_their_time() {
     let mut netem = netem(settings);
     assert_eq!(leaves(&mut netem, at(0), 60), at(1_000));
     assert_eq!(leaves(&mut netem, at(500), 60), at(1_500));
-    assert!(matches!(fates(&mut netem, at(999), 60)[..], [Fate::Full(_)]));
+    assert!(matches!(outcomes(&mut netem, at(999), 60)[..], [Outcome::Full(_)]));
     // At 1000 ns the first has left.
     assert_eq!(leaves(&mut netem, at(1_000), 60), at(2_000));
 }
@@ -263,8 +266,8 @@ fn turning_on_jitter_does_not_change_which_frames_are_lost() {
         let mut netem = netem(settings);
         (0..1_000_u64)
             .map(|number| {
-                let fates = fates(&mut netem, at(number * 1_000_000), 60);
-                fates.iter().any(|fate| matches!(fate, Fate::Lost(_)))
+                let outcomes = outcomes(&mut netem, at(number * 1_000_000), 60);
+                outcomes.iter().any(|outcome| matches!(outcome, Outcome::Lost(_)))
             })
             .collect::<Vec<_>>()
     };

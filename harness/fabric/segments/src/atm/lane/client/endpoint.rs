@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use sundial_core::Frame;
+use sundial_core::{Frame, Refusal};
 use sundial_wire::atm::lane::{AtmAddress, ControlFrame, LanDestination, Message, Opcode};
 use sundial_wire::ethernet::Address;
 
@@ -129,10 +129,9 @@ impl Endpoint {
         self.actions.push_back(Action::Send { vci: path.vci(), sdu });
     }
 
-    /// Drops a frame of the machine for `reason`; `what` says it in full.
-    pub(super) fn drop(&mut self, frame: Frame, reason: &'static str, what: &str) {
-        let comment = format!("dropped: {what} ({})", self.settings.name);
-        self.actions.push_back(Action::Drop { frame, reason, comment });
+    /// Drops a frame of the machine.
+    pub(super) fn drop(&mut self, frame: Frame, refusal: Refusal) {
+        self.actions.push_back(Action::Drop { frame, refusal });
     }
 
     /// Calls the client at `peer`, unless there is a channel or a call already.

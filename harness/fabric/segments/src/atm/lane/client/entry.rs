@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use sundial_core::{Frame, Time};
+use sundial_core::{Frame, Refusal, Rule, Time, Why};
 use sundial_wire::atm::lane::ControlFrame;
 use sundial_wire::ethernet::Address;
 
@@ -60,10 +60,13 @@ impl Entry {
         self.advance(now, endpoint);
         if self.waiting.len() > WAITING_PLACES {
             let last = self.waiting.pop_back().expect("more than eight frames are not none");
-            let what = format!("{WAITING_PLACES} frames wait for {}", self.address);
-            endpoint.drop(last, "8 frames wait", &what);
+            endpoint.drop(last, self.refusal(Rule::EightFramesWait));
         }
         false
+    }
+
+    fn refusal(&self, rule: Rule) -> Refusal {
+        Refusal::with(rule, Why::Address { address: self.address.to_string() })
     }
 
     /// An answer to LE_ARP about this address; `false`: not one that is waited for.
@@ -182,8 +185,7 @@ impl Entry {
     pub(super) fn handle_timeout(&mut self, now: Time, endpoint: &mut Endpoint) {
         if self.resolution.handle_timeout(now, self.address, endpoint) {
             for frame in std::mem::take(&mut self.waiting) {
-                let what = format!("no answer for {}", self.address);
-                endpoint.drop(frame, "no answer", &what);
+                endpoint.drop(frame, self.refusal(Rule::NoAnswer));
             }
         }
         self.advance(now, endpoint);

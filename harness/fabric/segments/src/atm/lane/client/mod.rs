@@ -16,7 +16,7 @@ mod resolve;
 
 use std::collections::BTreeMap;
 
-use sundial_core::{Frame, Time};
+use sundial_core::{Frame, Refusal, Rule, Time};
 use sundial_wire::atm::lane::{ControlFrame, Flags, LanDestination, Message, Opcode};
 use sundial_wire::ethernet::{Address, Header};
 
@@ -69,7 +69,7 @@ impl Client {
         let (header, _) = Header::parse(&frame).expect("shorter frames are refused by the adapter");
         let target = header.destination;
         if !self.join.is_member() {
-            self.endpoint.drop(frame, "not joined", "not joined");
+            self.endpoint.drop(frame, Refusal::by(Rule::NotJoined));
         } else if target.is_group() {
             self.endpoint.send_data(Path::Bus, frame);
         } else if self.endpoint.lane().resolution == Resolution::Static {

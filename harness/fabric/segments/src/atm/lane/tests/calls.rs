@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Unicast frames: the first by the BUS, the others by a data direct VC.
 
-use sundial_core::{Span, Time};
+use sundial_core::{Refusal, Rule, Span, Time, Why};
 use sundial_wire::atm::lane::Opcode;
 use sundial_wire::ethernet::Address;
 
 use super::rig::{Copy, Rig, at, frame, mac, ms, seconds, settings};
 use crate::atm::lane::{LaneSettings, MULTICAST_SEND};
+
+/// Of a frame for the address that no client has.
+fn unsent(rule: Rule) -> Refusal {
+    Refusal::with(rule, Why::Address { address: "02:00:00:00:00:09".into() })
+}
 
 fn us(microseconds: u64) -> Time {
     at(Span::from_ns(1_000 * microseconds))
@@ -156,7 +161,7 @@ fn of_ten_frames_to_nobody_one_goes_by_the_bus_eight_wait_one_is_dropped() {
         frames.map(|copy| copy.sent).collect::<Vec<_>>()
     };
     assert_eq!(by_bus(&rig), [at(ms(10))]);
-    let full = "dropped: 8 frames wait for 02:00:00:00:00:09 (m0:eth0)".to_owned();
+    let full = unsent(Rule::EightFramesWait);
     assert_eq!(rig.dropped, [(at(ms(10)), 10, full)]);
     // C11 lets one more go after 1 s. C20 and C13: LE_ARP again after 1 s, the end after 2 s.
     rig.run_until(at(seconds(5)));
@@ -168,7 +173,7 @@ fn of_ten_frames_to_nobody_one_goes_by_the_bus_eight_wait_one_is_dropped() {
         .map(|copy| copy.sent)
         .collect();
     assert_eq!(requests, [at(ms(10)), at(ms(1010))]);
-    let unanswered = "dropped: no answer for 02:00:00:00:00:09 (m0:eth0)".to_owned();
+    let unanswered = unsent(Rule::NoAnswer);
     let expected: Vec<_> =
         (3..=9).map(|number| (at(ms(2010)), number, unanswered.clone())).collect();
     assert_eq!(rig.dropped[1..], expected);
@@ -182,7 +187,7 @@ fn an_address_that_nobody_has_is_not_forgotten_within_c11() {
     rig.hand_in_at(at(ms(10)), 0, frame(mac(0), unknown, 1));
     rig.hand_in_at(at(seconds(20)), 0, frame(mac(0), unknown, 2));
     rig.run_until(at(seconds(60)));
-    let unanswered = "dropped: no answer for 02:00:00:00:00:09 (m0:eth0)".to_owned();
+    let unanswered = unsent(Rule::NoAnswer);
     assert_eq!(rig.dropped, [(at(seconds(22)), 2, unanswered)]);
     // Then it is.
     assert_eq!(rig.next(), None);

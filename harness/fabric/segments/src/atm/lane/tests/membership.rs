@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How clients join.
 
+use sundial_core::{Refusal, Rule};
 use sundial_wire::atm::lane::Opcode;
 
 use super::rig::{Copy, Rig, at, frame, mac, ms, seconds, settings};
@@ -50,7 +51,7 @@ fn frames_before_a_client_has_joined_are_dropped() {
     rig.frame_at(at(ms(0)), 0, 1, 1);
     rig.hand_in_at(at(ms(1)), 0, frame(mac(0), Address::BROADCAST, 2));
     rig.run_until(at(ms(2)));
-    assert_eq!(rig.dropped, [(at(ms(0)), 1, "dropped: not joined (m0:eth0)".to_owned())]);
+    assert_eq!(rig.dropped, [(at(ms(0)), 1, Refusal::by(Rule::NotJoined))]);
     assert_eq!(rig.delivered.iter().map(|(_, _, number)| *number).collect::<Vec<_>>(), [2]);
 }
 

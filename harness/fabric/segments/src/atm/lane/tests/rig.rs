@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sundial_core::{Frame, Span, Time};
+use sundial_core::{Frame, Refusal, Span, Time};
 use sundial_wire::atm::lane::{ControlFrame, ElanName, FrameSize, LanDestination, Message};
 use sundial_wire::ethernet::Address;
 
@@ -53,7 +53,6 @@ pub(super) fn client_settings(
 ) -> ClientSettings {
     ClientSettings {
         port,
-        name: format!("m{port}:eth0"),
         macs: (0..relays.len()).map(mac).collect(),
         relays: relays.to_vec(),
         lane: Arc::clone(lane),
@@ -139,8 +138,8 @@ pub(super) struct Rig {
     pub(super) copies: Vec<Copy>,
     /// When, port, number of the frame.
     pub(super) delivered: Vec<(Time, usize, u16)>,
-    /// When, number of the frame, comment.
-    pub(super) dropped: Vec<(Time, u16, String)>,
+    /// When, number of the frame, why.
+    pub(super) dropped: Vec<(Time, u16, Refusal)>,
 }
 
 impl Rig {
@@ -297,8 +296,8 @@ impl Rig {
                     let to = peer_of(vci).unwrap_or(self.clients.len());
                     self.send(port, to, vci, sdu);
                 }
-                Action::Drop { frame, comment, .. } => {
-                    self.dropped.push((self.now, number_of(&frame), comment));
+                Action::Drop { frame, refusal } => {
+                    self.dropped.push((self.now, number_of(&frame), refusal));
                 }
                 Action::Connect { peer } => {
                     self.push(self.now + self.vc_setup, Event::Connect(port, peer));
