@@ -51,7 +51,15 @@ def check_headers(
             *carried,
             ethernet.check_ethernet(sent, ports, hops, own_types),
             ethernet.check_padding(sent, read(sent)),
-            arp.check_arp(frames, sent, ports, read),
+            arp.check_arp(
+                frames,
+                sent,
+                ports,
+                read,
+                # Without a topology it is not known which machines have static addresses.
+                packets=sent.clear() if network is None else pl.concat([sent, passed]),
+                exact_time=run.clock == "virtual",
+            ),
             ip.check_ip(sent, hops),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(frames, sent, read),

@@ -99,6 +99,7 @@ class _Mbcf:
             judgement.impossible,
             {group: _expected_json(*legs) for group, legs in judgement.expected.items()},
             _expected_json((), ()),
+            counted=judgement.counted,
         )
 
     def describe(self) -> pl.Expr:
