@@ -62,7 +62,7 @@ class Counted:
     """What a server counted of calls that came over a kind's own transport."""
 
     counts: Counts
-    """By field of its `counters` line; of fields that count calls over sockets as well, the share of these."""
+    """By field of its `counters` line, but for `calls`: the share of these calls."""
     taken_ns: Sequence[int]
     """When it took the requests that it counts as calls."""
 
