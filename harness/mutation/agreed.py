@@ -16,7 +16,6 @@ from mutation.headers import PLACES, write
 COUNTERS = "wire/counters.json"
 MS = 1_000_000
 PORT_MAPPER = 111
-ACK_NOW = 0x40
 _MBCF, _MBCF_ACK = 0x88B6, 0x00
 
 Choose = Callable[[Sequence[Transmission], Random], Sequence[Transmission]]
@@ -37,9 +36,6 @@ def damages(copy: Copy) -> Damages:
     for what, (choose_one, change) in CHANGED.items():
         if any(choose_one(each) for each in every):
             yield Damage(f"agreed: {what}, everywhere", _changed(choose_one, change))
-    if any(_has_collided(capture, frame) for capture in captures.values() for frame in capture.frames):
-        for what, first in (("a collision", True), ("all collisions", False)):
-            yield Damage(f"agreed: {what} nowhere", _collisions(first))
     for name in copy.names:
         if name.endswith("/samples.jsonl"):
             lines = [json.loads(line) for line in copy.read(name).splitlines()]
@@ -113,40 +109,6 @@ def _remove(copy: Copy, captures: dict[str, Capture], frames: Sequence[Frame]) -
         capture.frames = [each for each in capture.frames if id(each) not in gone]
     copy.write_json(COUNTERS, counters)
     write(copy, captures)
-
-
-def _has_collided(capture: Capture, frame: Frame) -> bool:
-    return capture.is_fate(frame) and (frame.comment or "").startswith("collision")
-
-
-def _collisions(first: bool) -> Callable[[Copy, Random], None]:
-    """Of all stations that took part, at the first attempt of each frame; with their counters."""
-
-    def apply(copy: Copy, random: Random) -> None:
-        captures, counters = copy.captures(), copy.json(COUNTERS)
-        for name, capture in captures.items():
-            ports = counters["segments"][name.removeprefix("wire/").removesuffix(".pcapng")]["ports"]
-            found = [frame for frame in capture.frames if _has_collided(capture, frame)]
-            chosen = _lone(found) if first else found
-            for frame in chosen:
-                own = (frame.comment or "").split(" ")[1].rstrip(",")
-                for port, counted in ports.items():
-                    counted["collisions" if port == own else "fragments_seen"] -= 1
-            gone = set(map(id, chosen))
-            capture.frames = [frame for frame in capture.frames if id(frame) not in gone]
-            if first and chosen:
-                break
-        copy.write_json(COUNTERS, counters)
-        write(copy, captures)
-
-    return apply
-
-
-def _lone(found: Sequence[Frame]) -> list[Frame]:
-    """Two first attempts that collided with each other, of frames that collided but once."""
-    once = [frame for frame in found if sum(other.data == frame.data for other in found) == 1]
-    pairs = [(a, b) for a in once for b in once if 0 <= b.at_ns - a.at_ns < MS // 10 and a.data != b.data]
-    return list(pairs[0]) if pairs else list(found)
 
 
 # ---- Frames that are changed everywhere ----

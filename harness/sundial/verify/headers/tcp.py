@@ -28,7 +28,7 @@ UNPROVEN = (
     "how long TCP delays an acknowledgement, and when it retransmits a segment",
     "the push flag of segments with data",
     "where the timestamps of a connection begin, which a TCP may choose",
-    "that data that arrived are acknowledged in the end; that a FIN is, where its port was not quiet for the last 100 ms",
+    "that data that arrived are acknowledged in the end, and a FIN where its port was not quiet for the last 100 ms",
     "the unit of TCP's timestamps; only that they do not go back and that echoes are received values",
     "a reset of a connection whose owner has closed it with data unread (RFC 2525 section 2.17)",
 )

@@ -39,6 +39,10 @@ SLACK_NS = 10_000_000
 CROSSING_NS = 5_000_000
 """How long a frame may have waited in its adapter while what made it needless arrived."""
 
+UNPROVEN: tuple[str, ...] = (
+    "MBCF: that a frame acknowledges all that had come when it left; only that all is acknowledged when that is due, up"
+    " to 10 ms later, and 256,000 instructions of the node",
+)
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "MBCF: why a frame was retransmitted, and that acknowledgements leave in time: a machine also waits for the host",
 )
