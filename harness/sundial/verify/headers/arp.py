@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ARP (RFC 826) by content: who asks whom for what, which question an answer answers, and that a machine sends packets
-only to neighbours of which it has heard."""
+only to neighbours whose addresses it has received."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def _before(places: int) -> pl.Expr:
 
 
 def _check_heard(packets: pl.DataFrame, got: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
-    """A machine sends a packet to a neighbour after that has told its MAC address: by a reply, or by a question of its
-    own. Machines are prepared apart from each other, so none knows an address when a run begins. Of each neighbour the
-    first packet counts."""
+    """A machine sends a packet to a neighbour after it has received the neighbour's MAC address, in a reply or in a
+    request. Machines are prepared apart from each other, so none knows an address when a run begins. Of each neighbour
+    the first packet counts."""
     heard = got.group_by("end", eth_target="arp_sha").agg(heard_ns=pl.col("time_ns").min())
     neighbours = stations(ports).select("domain", eth_target="mac").unique()
     first = (
