@@ -19,7 +19,20 @@ from unittest import mock
 
 import polars as pl
 
-from mutation import atm, backplane, documents, files, headers, samples, stamps, stores, streams, traces, traffic
+from mutation import (
+    agreed,
+    atm,
+    backplane,
+    documents,
+    files,
+    headers,
+    samples,
+    stamps,
+    stores,
+    streams,
+    traces,
+    traffic,
+)
 from mutation.damage import Copy, Damage
 from sundial.errors import SundialError
 from sundial.observe.tshark import dissect
@@ -28,7 +41,7 @@ from sundial.verify import verify_run
 PROCESSES = 2
 KNOWN = 100
 """Captures of which tshark's answer is remembered."""
-KINDS = (headers, stamps, traffic, streams, atm, backplane, stores, documents, samples, files, traces)
+KINDS = (headers, stamps, traffic, streams, atm, backplane, stores, documents, samples, files, traces, agreed)
 
 CAUGHT, PASSED, CRASHED, NOTHING = "caught", "passed", "crashed", "nothing"
 

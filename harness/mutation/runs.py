@@ -15,7 +15,7 @@ CHECKOUT = HERE.parents[1]
 RECORDED = HERE / "recorded"
 NAMES = (
     "sunrpc-virtual", "sunrpc-real", "raw-virtual", "raw-real", "mbcf-virtual", "mbcf-real",
-    "sunrpc-mbcf-virtual", "sunrpc-mbcf-real", "iperf3-virtual", "iperf3-real",
+    "sunrpc-mbcf-virtual", "sunrpc-mbcf-real", "sss-virtual", "iperf3-virtual", "iperf3-real",
     "link-virtual", "jitter-virtual", "switch-virtual", "netem-virtual",
     "lane-virtual", "lane-faults-virtual", "own-virtual", "dce-virtual", "dce-real", "dce-loss-virtual",
     "vmmc-virtual", "shrimprpc-virtual", "vrpc-virtual", "vrpc-notify-virtual",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
@@ -42,6 +43,7 @@ from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
 from sundial.verify.sockets.retransmission_causes import without_held_back
 from sundial.verify.sockets.served import check_served
+from sundial.verify.sockets.time_outs import check_time_outs
 from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
 from sundial.verify.wires import check_wires, held_back
@@ -128,7 +130,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
             *of_wires,
             check_kernel_counters(analysis, samples.batches),
-            check_served(run, samples, analysis, protocols),
+            check_served(run, samples, analysis, protocols, ChainMap(*(dict(each.counted) for each in settled))),
+            check_time_outs(run, analysis),
             analysis.findings,
             *(each.findings for each in settled),
             *(each.findings for each in background),

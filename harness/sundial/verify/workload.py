@@ -17,7 +17,7 @@ from sundial import kinds
 from sundial.observe import RunDirectory
 from sundial.verify.findings import none
 from sundial.verify.samples import RunSamples
-from sundial.verify.sockets.protocol import SocketProtocol
+from sundial.verify.sockets.protocol import Counts, SocketProtocol
 
 CLASSES: dict[str, type[pl.DataType]] = {"row": pl.UInt32, "class": pl.String, "call": pl.UInt32}
 """What a row of the table of frames is, and the call that it belongs to, if any."""
@@ -58,6 +58,16 @@ class Background:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """What a server counted of calls that came over a kind's own transport."""
+
+    counts: Counts
+    """By field of its `counters` line, but for `calls`: the share of these calls."""
+    taken_ns: Sequence[int]
+    """When it took the requests that it counts as calls."""
+
+
+@dataclass(frozen=True)
 class Settled:
     """Calls over a kind's own transport, compared with their frames."""
 
@@ -77,6 +87,8 @@ class Settled:
     """The same of calls of which nothing is expected."""
     uncaused: pl.DataFrame = field(default_factory=none)
     """Findings about what was sent again for no reason of the wire, for scenarios that ask for one."""
+    counted: Mapping[tuple[str, str], Counted] = field(default_factory=dict)
+    """By machine and `app` of its line: of servers that count calls over sockets in the same line."""
 
 
 @runtime_checkable

@@ -97,6 +97,7 @@ def test_each_workload_has_a_run_of_each_clock() -> None:
             "jitter",
             "switch",
             "netem",
+            "sss",
             "lane",
             "lane-faults",
             "own",

@@ -17,17 +17,20 @@ from sundial.observe import open_run, read_frames
 from sundial.verify.frames import with_places
 from sundial.verify.headers import check_headers
 from sundial.verify.headers.carriage import LAST_NS, check_order
+from sundial.verify.headers.tcp import AT_ONCE_NS
 from tests import fates
 from tests.fates import by_adapter, ring_full
 from tests.verify.bed import (
     ACK,
     CLIENT,
+    FIN,
     FLIGHT_NS,
     IN,
     MAC,
     OUT,
     PUSH,
     RPC_PORT,
+    RST,
     SERVER,
     Bed,
     Record,
@@ -89,9 +92,14 @@ def traffic(directory: Path) -> Bed:
     return bed
 
 
-def fields(bed: Bed, timed: Sequence[str] = (), end_ns: int | None = None) -> list[str]:
+def fields(
+    bed: Bed, timed: Sequence[str] = (), end_ns: int | None = None, topology: dict[str, object] | None = None
+) -> list[str]:
     """`timed`: segments with a law of their times; `end_ns`: of the run, as the fabric counted it."""
     path = bed.write()
+    if topology is not None:
+        document = json.loads((path / "run.json").read_bytes()) | {"topology": topology}
+        (path / "run.json").write_text(json.dumps(document))
     counters = path / "wire" / "counters.json"
     counters.write_text(json.dumps(json.loads(counters.read_bytes()) | {"virtual_ns": end_ns}))
     run = open_run(path)
@@ -283,3 +291,87 @@ def test_a_run_without_mac_addresses_is_bad_input(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace(MAC[CLIENT].hex(":"), "02:53"))
     with pytest.raises(BadInput, match=r"has no MAC address of client:eth0"):
         check_headers(open_run(path), pl.DataFrame(), [], [], [])
+
+
+TOPOLOGY: dict[str, object] = {
+    "machines": {
+        name: {"image": "linux", "interfaces": {"eth0": {"address": f"{here}/24"}}}
+        for name, here in (("client", CLIENT), ("server", SERVER))
+    },
+    "segments": {"lan": {"kind": "link", "rate": "10 Mbit/s", "ports": ["client:eth0", "server:eth0"]}},
+}
+
+
+def arp_first(directory: Path, asked: int, answered: int, again: int = 0) -> Bed:
+    """A question, perhaps another one some ns later, its answer, and a datagram each way; 0: not sent."""
+    bed = Bed(directory / "run")
+    at_ns = bed.now
+    if asked:
+        bed.send(CLIENT, [arp(1, CLIENT, SERVER, BROADCAST)])
+    if answered:
+        bed.now = at_ns + answered
+        bed.send(SERVER, [arp(2, SERVER, CLIENT, MAC[CLIENT])])
+    if again:
+        bed.now = at_ns + again
+        bed.send(CLIENT, [arp(1, CLIENT, SERVER, BROADCAST)])
+    bed.now = at_ns + 5_000_000_000
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(1, 16)))
+    bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(1, 16)))
+    return bed
+
+
+def test_a_machine_sends_to_neighbours_of_which_it_has_heard(tmp_path: Path) -> None:
+    assert fields(arp_first(tmp_path, 1, 50_000), topology=TOPOLOGY) == []
+
+
+@pytest.mark.parametrize(("asked", "answered"), [(1, 0), (0, 0), (1, 5_001_000_000)], ids=["no reply", "none", "late"])
+def test_a_machine_cannot_send_to_a_neighbour_of_which_it_has_not_heard(
+    tmp_path: Path, asked: int, answered: int
+) -> None:
+    assert "arp.heard" in fields(arp_first(tmp_path, asked, answered), topology=TOPOLOGY)
+
+
+@pytest.mark.parametrize(("again", "found"), [(2_000_000, ["arp"]), (1_000_000_000, [])])
+def test_linux_asks_once_a_second(tmp_path: Path, again: int, found: list[str]) -> None:
+    assert fields(arp_first(tmp_path, 1, 50_000, again), topology=TOPOLOGY) == found
+
+
+def connection(directory: Path, *, acked: bool = True, resets: int = 0, push: bool = False) -> Bed:
+    """A connection that both ends close, or that the client gives up with data unread."""
+    bed = Bed(directory / "run")
+    stream = Stream(bed, 900, RPC_PORT, {CLIENT: 1000, SERVER: 77})
+    stream.open()
+    stream.write(SERVER, bytes(500), [500])
+    for _ in range(resets):
+        bed.send(CLIENT, [stream.frame(CLIENT, RST | ACK, 0)])
+    if resets:
+        return bed
+    bed.send(CLIENT, [stream.frame(CLIENT, ACK | (PUSH if push else 0), 0)])
+    for end in (CLIENT, SERVER):
+        bed.send(end, [stream.frame(end, FIN | ACK, stream.sent[end])])
+        stream.sent[end] += 1
+    if acked:
+        bed.send(CLIENT, [stream.frame(CLIENT, ACK, 1)])
+    return bed
+
+
+@pytest.mark.parametrize(
+    ("how", "found"),
+    [
+        ({}, []),
+        ({"acked": False}, ["tcp.fin"]),
+        ({"push": True}, ["tcp.flags"]),
+        ({"resets": 1}, []),
+        ({"resets": 2}, ["tcp.flags.reset"]),
+    ],
+)
+def test_a_connection_ends_with_acknowledgements_or_one_reset(
+    tmp_path: Path, how: dict[str, int], found: list[str]
+) -> None:
+    bed = connection(tmp_path, **how)  # type: ignore[arg-type]
+    assert fields(bed, end_ns=bed.now + AT_ONCE_NS) == found
+
+
+def test_an_acknowledgement_may_still_come_when_the_run_ends(tmp_path: Path) -> None:
+    bed = connection(tmp_path, acked=False)
+    assert fields(bed, end_ns=bed.now) == []

@@ -29,6 +29,8 @@ from sundial.verify.wire import Mask, Numbers, problem
 UNPROVEN = (
     "hub: when a machine handed a frame to its adapter; so a frame may begin late on an idle wire",
     "hub: that all numbers of slots are drawn equally often",
+    "hub: a collision that neither a record nor a counter shows; its frames seem to have been handed in later, by the"
+    " jam and at most 2^n - 1 slots after the n-th, 1,023 in the end",
     "hub: the start, to within the time a carrier takes, of a third station that takes part in a collision",
 )
 

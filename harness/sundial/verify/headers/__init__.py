@@ -51,21 +51,33 @@ def check_headers(
             *carried,
             ethernet.check_ethernet(sent, ports, hops, own_types),
             ethernet.check_padding(sent, read(sent)),
-            arp.check_arp(frames, sent, ports, read),
+            arp.check_arp(
+                frames,
+                sent,
+                ports,
+                read,
+                # Without a topology it is not known which machines have static addresses.
+                packets=sent.clear() if network is None else pl.concat([sent, passed]),
+                exact_time=run.clock == "virtual",
+            ),
             ip.check_ip(sent, hops),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(frames, sent, read),
-            tcp.check_tcp(frames, sent, ports, read),
+            tcp.check_tcp(frames, sent, ports, read, _end_ns(run)),
         ]
     )
 
 
-def _ends_ns(run: RunDirectory, timed: Collection[str]) -> dict[str, int]:
-    """When a run of the virtual clock ended, by capture."""
+def _end_ns(run: RunDirectory) -> int | None:
+    """When a run of the virtual clock ended."""
     end_ns = (run.counters or {}).get("virtual_ns")
-    if run.clock != "virtual" or not isinstance(end_ns, int):
-        return {}
-    return {f"wire/{name}.pcapng": end_ns for name in timed}
+    return end_ns if run.clock == "virtual" and isinstance(end_ns, int) else None
+
+
+def _ends_ns(run: RunDirectory, timed: Collection[str]) -> dict[str, int]:
+    """The same by capture."""
+    end_ns = _end_ns(run)
+    return {} if end_ns is None else {f"wire/{name}.pcapng": end_ns for name in timed}
 
 
 def _undelivered(run: RunDirectory) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from sundial.errors import BadInput
+from sundial.model.images import IMAGES
 from sundial.model.topology import Route
 from sundial.observe import RunDirectory
 from sundial.observe.headers import HEADER_COLUMNS
@@ -33,11 +34,12 @@ PORT: dict[str, pl.DataType] = {
     "domain": pl.Int64(),
     "forwards": pl.Boolean(),
     "inner": pl.Boolean(),
+    "platform": pl.String(),
 }
 """`machine`: its name, or that of a device. `broadcast`: the address of all on its network. `joins`: it joins segments
 and sends nothing of its own. Ports of one `domain` reach each other. `forwards`: the machine passes on packets of
 others. `inner`: on a segment within its machine, which hears itself and leaves checksums of UDP and TCP unfinished.
-`offloads`: the guest leaves checksums and segmentation to its adapter."""
+`offloads`: the guest leaves checksums and segmentation to its adapter. `platform`: of the machine's image, if known."""
 
 BROADCAST = (1 << 48) - 1
 """The MAC address of all (IEEE 802.3)."""
@@ -60,6 +62,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
     devices = () if network is None else network.devices
     inner = () if network is None else network.inner
     forwards = {} if network is None else {node.name: node.forwards for node in network.nodes}
+    images = {} if network is None else {node.name: IMAGES.get(node.image) for node in network.nodes}
     mtus = {} if network is None else {name: segment.mtu for name, segment in network.segments.items()}
     domains = _domains(
         [[item.segment for item in run.nodes[name].interfaces] for name in run.nodes if joins[name]]
@@ -85,6 +88,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "domain": domains.setdefault(item.segment, len(domains)),
                     "forwards": forwards.get(node.name, False),
                     "inner": item.segment in inner,
+                    "platform": None if (image := images.get(node.name)) is None else image.platform,
                 }
             )
     for place in (each for device in devices for each in device.ports):
@@ -104,6 +108,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                 "domain": domains[place.segment],
                 "forwards": False,
                 "inner": False,
+                "platform": None,
             }
         )
     return pl.DataFrame(rows, schema=PORT)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.observe.headers import TCP
+from sundial.verify import corruption
 from sundial.verify.corruption import Read
 from sundial.verify.findings import findings, none
 from sundial.verify.headers.ip import checksum_wrong, pseudo_header
@@ -25,17 +26,21 @@ from sundial.verify.headers.tcp_options import BLOCKS, tcp_options
 UNPROVEN = (
     "initial sequence numbers, window scales and the sizes of windows, which a TCP may choose",
     "how long TCP delays an acknowledgement, and when it retransmits a segment",
-    "the push flag",
+    "the push flag of segments with data",
+    "where the timestamps of a connection begin, which a TCP may choose",
+    "that data that arrived are acknowledged in the end, and a FIN where its port was not quiet for the last 100 ms",
     "the unit of TCP's timestamps; only that they do not go back and that echoes are received values",
     "a reset of a connection whose owner has closed it with data unread (RFC 2525 section 2.17)",
 )
 
 _LEGAL = (SYN, SYN | ACK, ACK, PSH | ACK, FIN | ACK, FIN | PSH | ACK, RST, RST | ACK)
 _HISTORY = (
-    "row", "time_ns", "conn", "out", "syn", "fin", "rst", "mtu", "offloads",
+    "row", "end", "time_ns", "conn", "out", "syn", "fin", "rst", "mtu", "offloads",
     "tcp_seq", "tcp_ack", "tcp_flags", "tcp_length", "tcp_header", "tcp_window",
 )  # fmt: skip
 """What is needed of a segment to follow its connection."""
+AT_ONCE_NS = 100_000_000
+"""How long a port must be quiet at the end of a run for an answer that was due at once to be missing."""
 _HEADERS = 40
 """IPv4's and TCP's, without options."""
 _STAMPED = 12
@@ -44,8 +49,10 @@ _LARGEST_MSS = 1460
 """What lwIP is configured with (guest-apps/sss-core/lwip/lwipopts.h); an interface's MTU may ask for less."""
 
 
-def check_tcp(frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`, of `frames`."""
+def check_tcp(
+    frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFrame, read: Read, end_ns: int | None = None
+) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`, of `frames`; `end_ns`: when a run of the virtual clock ended."""
     if not (frames["protocol"] == TCP).any():
         return none()
     unreadable = sent.filter(
@@ -65,6 +72,7 @@ def check_tcp(frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFrame, rea
             _check_acknowledgements(own, history),
             _check_options(own, history),
             _check_resets(own, history),
+            none() if end_ns is None else _check_ends(history, frames, end_ns),
         ]
     )
 
@@ -93,6 +101,12 @@ def _check_fields(own: pl.DataFrame) -> pl.DataFrame:
         own,
         [
             ("tcp.flags", ~flags.is_in(list(_LEGAL)), pl.lit("flags of a legal segment"), flags),
+            (
+                "tcp.flags",
+                (flags == PSH | ACK) & (pl.col("tcp_length") == 0),
+                pl.lit("PSH with data only"),
+                pl.lit("PSH without data"),
+            ),
             ("tcp.checksum", wrong & ~pl.col("offloads"), pl.lit("right"), pl.col("tcp_checksum")),
             ("tcp.urgent_pointer", (urgent != 0) & (flags & URG == 0), pl.lit("0"), urgent),
             ("tcp.hdr_len", pl.col("tcp_length").cast(pl.Int64) < 0, pl.lit("within the packet"), pl.col("tcp_header")),
@@ -301,21 +315,24 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
     """
     resets = own.filter("rst")
     asked = history.filter(~pl.col("out"), ~pl.col("rst"))
-    numbers = (
-        asked.filter(pl.col("tcp_flags") & ACK != 0).group_by("conn", tcp_seq="tcp_ack").agg(asked=pl.col("row").min())
-    )
+    numbers = asked.filter(pl.col("tcp_flags") & ACK != 0).group_by("conn", tcp_seq="tcp_ack").agg(asked=pl.len())
     needed = (pl.col("tcp_seq").cast(pl.Int64) + pl.col("data") + pl.col("syn") + pl.col("fin")) % (1 << 32)
-    refused = asked.group_by("conn", tcp_ack=needed.cast(pl.UInt32)).agg(refused=pl.col("row").min())
-    table = resets.join(numbers, on=["conn", "tcp_seq"], how="left", maintain_order="left").join(
-        refused, on=["conn", "tcp_ack"], how="left", maintain_order="left"
+    refused = asked.group_by("conn", tcp_ack=needed.cast(pl.UInt32)).agg(refused=pl.len())
+    # Each answers a segment of its own; a connection is given up once.
+    turn = pl.int_range(1, pl.len() + 1).over("conn", "tcp_flags", "tcp_seq", "tcp_ack", order_by=["time_ns", "row"])
+    table = (
+        resets.with_columns(turn=turn)
+        .join(numbers, on=["conn", "tcp_seq"], how="left", maintain_order="left")
+        .join(refused, on=["conn", "tcp_ack"], how="left", maintain_order="left")
     )
     alone = pl.col("tcp_flags") == RST
     closed = pl.col("finished_at").is_not_null() | pl.col("reset_before") | pl.col("isn").is_null()
     next_seq = (pl.col("isn") + pl.col("sent_to")) % (1 << 32)
     # Also behind its FIN: a program that shut the connection down has closed it without reading all (RFC 2525, 2.17).
-    gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & pl.col("refused").is_not_null()
-    refuses = ~alone & (pl.col("tcp_seq") == 0) & pl.col("isn").is_null() & pl.col("refused").is_not_null()
-    answers = alone & closed & pl.col("asked").is_not_null() & (pl.col("tcp_ack") == 0) & (pl.col("tcp_header") == 20)
+    gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & (pl.col("refused") > 0) & (pl.col("turn") == 1)
+    refuses = ~alone & (pl.col("tcp_seq") == 0) & pl.col("isn").is_null() & (pl.col("refused") >= pl.col("turn"))
+    answers = alone & closed & (pl.col("asked") >= pl.col("turn")) & (pl.col("tcp_ack") == 0)
+    answers &= pl.col("tcp_header") == 20
     right = (answers | refuses | gives_up).fill_null(False)
     return _all(
         table,
@@ -328,6 +345,34 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
             ),
             ("tcp.len", pl.col("data") != 0, pl.lit("0 with a reset"), pl.col("data")),
         ],
+    )
+
+
+def _check_ends(history: pl.DataFrame, frames: pl.DataFrame, end_ns: int) -> pl.DataFrame:
+    """A FIN that comes in order is acknowledged at once (RFC 9293 section 3.10.7.4, eighth), unless a reset ends the
+    connection."""
+    out = pl.col("out")
+    fin, damaged = ~out & pl.col("fin"), corruption.damaged_rows(frames)
+    last = frames.filter(pl.col("fate").is_null()).group_by("end").agg(last_ns=pl.col("time_ns").max())
+    ended = history.group_by("conn").agg(
+        call=pl.lit(None, pl.UInt32),
+        rows=pl.col("row").filter(fin).first(),
+        ended_at=pl.col("to").filter(fin).first(),
+        acked=pl.col("acked").filter(out).max(),
+        heard=pl.col("heard").max(),
+        reset=pl.col("rst").any(),
+        opened=pl.col("isn").first().is_not_null(),
+        damaged=pl.col("row").is_in(damaged.implode()).any(),
+        end=pl.col("end").first(),
+    ).join(last, on="end", how="left")  # fmt: skip
+    due = (pl.col("heard") >= pl.col("ended_at") - 1) & pl.col("opened") & ~pl.col("reset") & ~pl.col("damaged")
+    due &= pl.col("last_ns") < end_ns - AT_ONCE_NS
+    return findings(
+        ended.with_columns(rows=pl.concat_list("rows")),
+        (due & (pl.col("acked").fill_null(0) < pl.col("ended_at"))).fill_null(False),
+        pl.lit("tcp.fin"),
+        pl.lit("an acknowledgement of the FIN that came"),
+        pl.lit("none"),
     )
 
 

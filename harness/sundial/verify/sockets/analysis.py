@@ -36,6 +36,8 @@ class Analysis:
     """Expected calls by kind."""
     findings: pl.DataFrame
     observed: pl.DataFrame
+    arrived: pl.DataFrame
+    """Messages over UDP that arrived whole, from `udp.datagrams`."""
     uncaused: pl.DataFrame
     """Requests over UDP that were sent again for no reason of the wire (`retransmission_causes.uncaused`)."""
     packets: int
@@ -143,6 +145,7 @@ def analyse(
         expected,
         pl.concat(findings),
         observed,
+        whole,
         retransmission_causes.uncaused(
             udp_frames,
             datagrams,

@@ -105,9 +105,9 @@ class SocketProtocol(Protocol):
     def server_app(self) -> str:
         """`app` of its servers' services and of the lines in which they say what they counted; empty: they do not."""
 
-    def counts(self, answers: pl.DataFrame) -> Counts:
-        """What a server must have counted that gave these answers: transport, procedure, size, conn, call, connections
-        (of its server, in all), and head, the hexadecimal beginning of those over UDP."""
+    def counts(self, answers: pl.DataFrame, line: Mapping[str, Any]) -> Counts:
+        """What a server must have counted that gave these answers and wrote this line. Answers: transport, procedure,
+        size, conn, call, connections (of its server, in all), and head, the hexadecimal beginning of those over UDP."""
 
     @property
     def transports(self) -> Sequence[str]:
@@ -188,7 +188,7 @@ class SocketDefaults:
         options = [step, *(service.get("options") or {} for service in services)]
         return Setting(bounded=any(each.get("socket_buffer") for each in options))
 
-    def counts(self, answers: pl.DataFrame) -> Counts:
+    def counts(self, answers: pl.DataFrame, line: Mapping[str, Any]) -> Counts:
         return {}
 
     def key(self) -> pl.Expr:

@@ -2,39 +2,57 @@
 """What servers counted (`counters` lines) against the requests that the capture shows them to have answered.
 
 A server writes its counts when it has had nothing to do for 200 ms. So each line is true of all that it had served up
-to a pause: as many of its answers as it counts calls, the first ones.
+to a pause: as many of its answers as it counts calls, the first ones. The last line is true of all that it served, if
+its machine was quiet for long enough before the end of the run.
+
+A server that keeps replies does not count what it replays as a call. On SSS-CORE one task serves memory-based
+communication as well, and counts all calls together (`Settled.counted`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
 
+from sundial.model.images import IMAGES
 from sundial.observe import RunDirectory
 from sundial.verify.findings import FINDING
-from sundial.verify.frames import DROPPED
+from sundial.verify.frames import DROPPED, machine
 from sundial.verify.samples import RunSamples
+from sundial.verify.segment import network_of
 from sundial.verify.sockets.analysis import Analysis
 from sundial.verify.sockets.flows import UDP
-from sundial.verify.sockets.protocol import SocketProtocol
+from sundial.verify.sockets.protocol import Counts, SocketProtocol
+from sundial.verify.workload import Counted
 
 UNPROVEN: tuple[str, ...] = (
     "what servers counted where a call failed, where calls have no reply, where an adapter dropped replies, and of"
-    " SSS-CORE",
-    "that a server wrote its counts: it does so 200 ms after its last work, and the run may be over before",
+    " SSS-CORE where services end or restart, or a request that arrived has no reply",
+    "that a server wrote its counts, where its machine was quiet for less than 250 ms (at 125 mips) before the run's"
+    " end",
 )
-UNPROVEN_REAL_CLOCK: tuple[str, ...] = ("that a server wrote its counts in a pause and at no other time",)
+UNPROVEN_REAL_CLOCK: tuple[str, ...] = ("that a server wrote its counts, and that it did so in a pause",)
 PAUSE_NS = 200_000_000
-"""Of a server before it writes; guest-apps/common/server.h."""
+"""Of a server before it writes; guest-apps/common/server.h, sss-core/tasks/echo-server.c."""
+WRITING_INSTRUCTIONS = 6_250_000
+"""More than a machine that has nothing else to do executes from the end of the pause until the line is written."""
+_REPLIES_KEPT = 256
+"""Where the job does not say how many (CACHE_DEFAULT of sss-core/tasks/echo-server.c)."""
 _Row = tuple[None, str, str, str, list[int]]
 
 
 def check_served(
-    run: RunDirectory, samples: RunSamples, analysis: Analysis, protocols: Mapping[str, SocketProtocol]
+    run: RunDirectory,
+    samples: RunSamples,
+    analysis: Analysis,
+    protocols: Mapping[str, SocketProtocol],
+    others: Mapping[tuple[str, str], Counted],
 ) -> pl.DataFrame:
-    """A finding for each count that the capture contradicts."""
+    """A finding for each count that the capture contradicts. `others`: `Settled.counted` of all kinds."""
     rows: list[_Row] = []
     answers = _answers(analysis)
     countable = {
@@ -45,24 +63,181 @@ def check_served(
     refused = analysis.frames.filter(
         pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null(), "reply", pl.col("call").is_not_null()
     ).height
+    quiet = _quiet(run, analysis.frames)
+    by_sockets: set[tuple[str, str]] = set()
     for server, records in samples.records.items() if not refused else ():
-        lines = [each for each in records if each["type"] == "counters" and "task" not in each]
+        lines = [each for each in records if each["type"] == "counters"]
+        keeps = _keeps_replies(run, server, lines)
         given = answers.filter(pl.col("server") == server, pl.col("protocol").is_in(list(countable)))
         for name in given["protocol"].unique().sort():
-            own = [each for each in lines if each.get("app") == countable[name].server_app]
-            mine = given.filter(pl.col("protocol") == name)
-            rows += _lines(f"nodes/{server} counters", own, mine, countable[name], exact=run.clock == "virtual")
+            app, mine = countable[name].server_app, given.filter(pl.col("protocol") == name)
+            own = [each for each in lines if each.get("app") == app and ("task" in each) == keeps]
+            options = _options(run, server, app)
+            by_sockets.add((server, app))
+            if keeps and (any("rings" in each for each in own) or "die" in options or _unanswered(analysis, mine)):
+                continue
+            served = _Served(
+                f"nodes/{server} counters",
+                own,
+                mine.with_columns(executed=_executed(mine, options)),
+                countable[name],
+                others.get((server, app)) if keeps else None,
+                exact=run.clock == "virtual",
+                quiet=server in quiet,
+            )
+            rows += served.check()
         services = [str(each.get("app")) for each in run.jobs.get(server, {}).get("services", ())]
         for line in lines if given.height else ():
-            if line.get("app") not in services:
+            if line.get("app") not in services and "task" not in line:
                 rows.append((None, f"nodes/{server} counters app", ", ".join(services), str(line.get("app")), []))
+    for (server, app), counted in others.items():
+        lines = [
+            each for each in samples.records.get(server, ()) if (each["type"], each.get("app")) == ("counters", app)
+        ]
+        if (
+            server in quiet
+            and (server, app) not in by_sockets
+            and counted.taken_ns
+            and not any("task" in each for each in lines)
+        ):
+            rows.append((None, f"nodes/{server} counters", f"{len(counted.taken_ns)} calls by the end", "none", []))
     return pl.DataFrame(rows, schema=FINDING, orient="row")
+
+
+@dataclass(frozen=True)
+class _Served:
+    """A server's lines, and what it did: answers over sockets, with `executed`, and calls besides."""
+
+    where: str
+    lines: Sequence[Mapping[str, Any]]
+    answers: pl.DataFrame
+    protocol: SocketProtocol
+    besides: Counted | None
+    exact: bool
+    quiet: bool
+    """Its machine was, at the end of the run, for as long as it takes to write a line."""
+
+    def check(self) -> Iterator[_Row]:
+        """A finding for each number that is not what the capture shows."""
+        taken_ns = () if self.besides is None else self.besides.taken_ns
+        work_ns = sorted([*self.answers["answered_ns"], *taken_ns])
+        calls_ns = sorted([*self.answers.filter("executed")["answered_ns"], *taken_ns])
+        total, before = len(calls_ns), 0
+        for line in self.lines:
+            number = line.get("calls")
+            if not isinstance(number, int) or not before <= number <= total:
+                seen = f"{before} to {total}, the calls in the capture"
+                yield None, f"{self.where} calls", seen, str(number), []
+                continue
+            before = number
+            if self.besides is None or number == total:
+                yield from self._compare(line, number)
+            if self.exact and 0 < number < total:
+                begin, end = calls_ns[number - 1], calls_ns[number]
+                pause_ns = max(two - one for one, two in pairwise(at for at in work_ns if begin <= at <= end))
+                if pause_ns < PAUSE_NS:
+                    words = f"a pause of {PAUSE_NS} ns behind the calls that are counted"
+                    yield None, f"{self.where} calls", words, f"{number}, and {pause_ns} ns until the next", []
+        if self.quiet and (not self.lines or before < total):
+            yield None, self.where, f"{total} calls by the end", f"{before} calls" if self.lines else "none", []
+
+    def _compare(self, line: Mapping[str, Any], number: int) -> Iterator[_Row]:
+        executed = self.answers.filter("executed")["answered_ns"]
+        answers = self.answers
+        if number < len(executed) and self.besides is None:
+            answers = answers.filter(pl.col("answered_ns") < executed[number])
+        counts = _with_replays(self.protocol.counts(answers.filter("executed"), line), answers, line)
+        for field, expected in _sum(counts, {} if self.besides is None else self.besides.counts).items():
+            seen = line.get(field)
+            within = isinstance(expected, tuple) and isinstance(seen, int) and expected[0] <= seen <= expected[1]
+            if not within and seen != expected:
+                words = "{} to {}".format(*expected) if isinstance(expected, tuple) else str(expected)
+                yield None, f"{self.where} {field}", words, str(seen), []
+
+
+def _with_replays(counts: Counts, answers: pl.DataFrame, line: Mapping[str, Any]) -> Counts:
+    """With `replayed`, where it is counted. What is replayed after a pause behind the last call is in no line."""
+    if "replayed" not in counts:
+        return counts
+    last = answers.select(pl.col("answered_ns").filter("executed").max()).item()
+    times = answers["answered_ns"].to_list()
+    paused_ns = next(
+        (two for one, two in pairwise(times) if last is not None and one >= last and two - one >= PAUSE_NS), None
+    )
+    replays = answers.filter(~pl.col("executed"))
+    sure = replays if paused_ns is None else replays.filter(pl.col("answered_ns") < paused_ns)
+    return {**counts, "replayed": (sure.height, replays.height)}
+
+
+def _sum(one: Counts, other: Counts) -> Counts:
+    """Field by field; of a field that only one has, that."""
+    return {name: _added(one.get(name), other.get(name)) for name in {**one, **other}}
+
+
+def _added(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    if isinstance(one, dict):
+        return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+    if isinstance(one, int) and isinstance(other, int):
+        return one + other
+    bounds = [each if isinstance(each, tuple) else (each, each) for each in (one, other)]
+    return tuple(sum(ends) for ends in zip(*bounds, strict=True))
+
+
+def _executed(answers: pl.DataFrame, options: Mapping[str, Any]) -> pl.Series:
+    """Of the answers of one server, in order: not replayed from those that it keeps, of which the oldest goes first."""
+    if options.get("semantics") != "at_most_once":
+        return pl.Series(values=[True] * answers.height, dtype=pl.Boolean)
+    most, kept, executed = int(options.get("reply_cache", _REPLIES_KEPT)), dict[int, None](), []
+    for call, transport in answers.select("call", "transport").iter_rows():
+        executed.append(transport != "udp" or call not in kept)
+        if transport == "udp" and executed[-1]:
+            if len(kept) == most:
+                del kept[next(iter(kept))]
+            kept[call] = None
+    return pl.Series(values=executed, dtype=pl.Boolean)
+
+
+def _unanswered(analysis: Analysis, answers: pl.DataFrame) -> bool:
+    """Whether more requests over UDP arrived whole for these calls than were answered: a server that has no address
+    of its client yet may have executed a call without a reply in the capture."""
+    over_udp = answers.filter(pl.col("transport") == "udp")
+    asked = analysis.arrived.filter(~pl.col("reply"), pl.col("call").is_in(over_udp["call"].unique().implode()))
+    return asked.height > over_udp.height
+
+
+def _options(run: RunDirectory, server: str, app: str) -> Mapping[str, Any]:
+    """Of the service that a machine runs."""
+    services = run.jobs.get(server, {}).get("services", ())
+    return next((each.get("options") or {} for each in services if each.get("app") == app), {})
+
+
+def _keeps_replies(run: RunDirectory, server: str, lines: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a machine's server keeps replies, and is a task with a number."""
+    nodes = {} if (network := network_of(run)) is None else {node.name: node for node in network.nodes}
+    image = IMAGES.get(nodes[server].image) if server in nodes else None
+    return any("task" in each for each in lines) if image is None else image.keeps_replies
+
+
+def _quiet(run: RunDirectory, frames: pl.DataFrame) -> set[str]:
+    """Machines that had nothing to send or receive for so long before the end that their servers wrote their counts."""
+    end_ns = (run.counters or {}).get("virtual_ns")
+    if run.clock != "virtual" or not isinstance(end_ns, int) or (network := network_of(run)) is None:
+        return set()
+    last = dict(frames.filter(pl.col("fate").is_null()).group_by(machine()).agg(pl.col("time_ns").max()).iter_rows())
+    return {
+        node.name
+        for node in network.nodes
+        if node.name in last and end_ns - last[node.name] >= PAUSE_NS + int(WRITING_INSTRUCTIONS * 1000 / node.mips)
+    }
 
 
 def _is_countable(run: RunDirectory, calls: pl.DataFrame, protocol: SocketProtocol) -> bool:
     """Whether each answer is one call, and all have one."""
     steps = [step for job in run.jobs.values() for step in job.get("steps", ()) if step["app"] == protocol.client_app]
-    one_way = any((step.get("options") or {}).get("one_way") for step in steps)
+    options = [step.get("options") or {} for step in steps]
+    one_way = any(each.get("one_way") and each.get("transport") in protocol.transports for each in options)
     return calls.height > 0 and bool(calls["ok"].all()) and not one_way
 
 
@@ -80,29 +255,6 @@ def _answers(analysis: Analysis) -> pl.DataFrame:
         "protocol", "server", "transport", "procedure", "size", "conn", call="id", connections=opened
     )
     return pl.concat([over_udp, stamps]).join(calls, on="call").sort("answered_ns", "call")
-
-
-def _lines(
-    where: str, lines: Sequence[Mapping[str, Any]], answers: pl.DataFrame, protocol: SocketProtocol, *, exact: bool
-) -> Iterator[_Row]:
-    before = 0
-    for line in lines:
-        number = line.get("calls")
-        if not isinstance(number, int) or not before <= number <= answers.height:
-            yield None, f"{where} calls", f"{before} to {answers.height}, the answers in the capture", str(number), []
-            continue
-        before = number
-        for field, expected in protocol.counts(answers[:number]).items():
-            seen = line.get(field)
-            within = isinstance(expected, tuple) and isinstance(seen, int) and expected[0] <= seen <= expected[1]
-            if not within and seen != expected:
-                words = "{} to {}".format(*expected) if isinstance(expected, tuple) else str(expected)
-                yield None, f"{where} {field}", words, str(seen), []
-        if exact and 0 < number < answers.height:
-            pause_ns = answers["answered_ns"][number] - answers["answered_ns"][number - 1]
-            if pause_ns < PAUSE_NS:
-                words = f"a pause of {PAUSE_NS} ns behind the answers that are counted"
-                yield None, f"{where} calls", words, f"{number}, and {pause_ns} ns until the next", []
 
 
 def connections(answers: pl.DataFrame) -> tuple[int, int]:

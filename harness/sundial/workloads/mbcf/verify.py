@@ -72,7 +72,8 @@ class _Mbcf:
             return _no_frames(calls)
         exact, transit = run.clock == "virtual", transit_of(frames, ports_of(run))
         waits, own_ns = _waits(run, frames) if exact else ({}, {})
-        channels = check_channels(over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns)
+        end_ns = (run.counters or {}).get("virtual_ns") if exact else None
+        channels = check_channels(over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns, end_ns=end_ns)
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
         transactions = find_transactions(first.select(_filled()).iter_rows(), _meaning)
         ordered = calls.sort("start_ns", "id")
@@ -99,6 +100,7 @@ class _Mbcf:
             judgement.impossible,
             {group: _expected_json(*legs) for group, legs in judgement.expected.items()},
             _expected_json((), ()),
+            counted=judgement.counted,
         )
 
     def describe(self) -> pl.Expr:

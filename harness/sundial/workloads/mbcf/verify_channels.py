@@ -39,6 +39,10 @@ SLACK_NS = 10_000_000
 CROSSING_NS = 5_000_000
 """How long a frame may have waited in its adapter while what made it needless arrived."""
 
+UNPROVEN: tuple[str, ...] = (
+    "MBCF: that a frame acknowledges all that had come when it left; only that all is acknowledged when that is due, up"
+    " to 10 ms later, and 256,000 instructions of the node",
+)
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "MBCF: why a frame was retransmitted, and that acknowledgements leave in time: a machine also waits for the host",
 )
@@ -149,10 +153,16 @@ class Channels:
 
 
 def check_channels(
-    frames: pl.DataFrame, *, exact_time: bool, contentions: Mapping[int, Contention], own_ns: Mapping[int, int]
+    frames: pl.DataFrame,
+    *,
+    exact_time: bool,
+    contentions: Mapping[int, Contention],
+    own_ns: Mapping[int, int],
+    end_ns: int | None = None,
 ) -> Channels:
     """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: the capture shows how long frames wait;
-    by node, `contentions` say when it could send, and `own_ns` how long it may take by itself to send an ACK."""
+    by node, `contentions` say when it could send, and `own_ns` how long it may take by itself to send an ACK; nodes
+    with both have run until `end_ns`."""
     walk = _Walk(exact_time, contentions, own_ns)
     # A frame that arrives at the very moment another one leaves had not been seen when that was made.
     ordered = frames.filter(pl.col("view").is_in(["sent", "received"])).sort(
@@ -160,6 +170,8 @@ def check_channels(
     )
     for line in ordered.select(pl.col(_COLUMNS).fill_null(0)).iter_rows():
         walk.frame(_Sighting._make(line))
+    if end_ns is not None:
+        walk.ends(end_ns)
     return walk.result()
 
 
@@ -424,13 +436,20 @@ class _Walk:
         if wrong and (self.exact or "acknowledges" in wrong):
             self.fault("mbcf.ack", "an acknowledgement that is due", wrong, row)
 
-    def overdue(self, channel: Channel, row: int, time: int) -> None:
+    def overdue(self, channel: Channel, row: int | None, time: int) -> None:
         if not self.exact:
             return
         due = channel.receiver.late(time, self.contentions.get(channel.target, NEVER_BUSY).idle_ns)
         if due is not None:
             text = f"none, {time - due} ns after it was due"
-            self.fault("mbcf.ack", "an acknowledgement that is due", text, row)
+            self.fault("mbcf.ack", "an acknowledgement that is due", text, *([] if row is None else [row]))
+
+    def ends(self, time: int) -> None:
+        """The run ends: an acknowledgement that was due before is not to come."""
+        for (source, target, epoch, target_epoch), channel in self.channels.items():
+            alive = (self.epochs.get(source), self.epochs.get(target)) == (epoch, target_epoch)
+            if alive and target in self.contentions:
+                self.overdue(channel, None, time)
 
     def _backwards(self, high: int, low: int | None, channel: Channel) -> Iterator[Sent]:
         """What was sent up to `high` and behind `low`, the latest first."""

@@ -16,6 +16,7 @@ from sundial import kinds
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import Bytes
+from sundial.verify.workload import Counted
 from sundial.workloads.mbcf.expect import Frame
 from sundial.workloads.mbcf.verify_channels import Channels
 from sundial.workloads.mbcf.verify_contents import Carried
@@ -97,6 +98,8 @@ class Judgement:
     """Calls that their type cannot carry."""
     expected: dict[tuple[str, str, int], tuple[tuple[Frame, ...], tuple[Frame, ...]]] = field(default_factory=dict)
     """Frames of client and server, by transport, procedure and size."""
+    counted: dict[tuple[str, str], Counted] = field(default_factory=dict)
+    """As `Settled.counted`."""
 
     def attribute(self, transaction: Transaction, call: int | None) -> None:
         """The frames of a transaction are explained."""
@@ -135,6 +138,7 @@ def judged(parts: Iterable[Judgement]) -> Judgement:
         whole.observed += part.observed
         whole.impossible += part.impossible
         whole.expected |= part.expected
+        whole.counted |= part.counted
     return whole
 
 

@@ -41,7 +41,7 @@ class _Raw(SocketDefaults):
     def expect(self, shape: Shape, options: Any) -> Call:
         return expect_call(shape)
 
-    def counts(self, answers: pl.DataFrame) -> Counts:
+    def counts(self, answers: pl.DataFrame, line: Mapping[str, Any]) -> Counts:
         over_udp = answers.filter(pl.col("transport") == "udp")
         attempt = pl.col("head").str.slice(2 * ATTEMPT, 8)
         called = pl.col("procedure").is_in(functions.NAMES)

@@ -19,7 +19,7 @@ from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.classification import ARP
 from sundial.verify.findings import findings, none
-from sundial.verify.frames import OUTBOUND, machine
+from sundial.verify.frames import INBOUND, OUTBOUND, machine
 from sundial.verify.headers.arp import BROADCAST
 from sundial.verify.sockets.flows import ICMP, UDP
 from sundial.verify.sockets.protocol import IP_PROTOCOL
@@ -38,6 +38,7 @@ PORT_MAPPER = 111
 PORTMAP = 100_000
 _SHOWN = 160
 """Bytes of a message that are compared; longer ones are none of these two."""
+UNPROVEN = ("the xid of a question to the port mapper, and the port that it comes from, which are its client's choice",)
 _IN_HEXADECIMAL = {name: f"{number:08x}" for name, number in IP_PROTOCOL.items()}
 
 GETPORT, PORTMAP_VERSION_2 = "3", "100000"
@@ -90,6 +91,7 @@ def check_bindings(
             _lengths(udp, run),
             _contents(udp, run),
             _answers(inside, bindings),
+            _questions(asked, run),
             _counts(udp, bindings, _waits(frames, bindings)),
             _turns(bindings, calls),
         ]
@@ -221,6 +223,36 @@ def _answers(inside: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
         pl.lit("binding.exchange"),
         pl.lit("a call and a reply"),
         pl.format("{} calls, {} replies", "asked", "answered"),
+    )
+
+
+def _questions(asked: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
+    """A port mapper answers a question that has come: to the port that asked, with its xid (RFC 5531 section 9)."""
+    own = [(name, each.address) for name, node in run.nodes.items() for each in node.interfaces if each.address]
+    port = pl.when("asks").then("source_port").otherwise("target_port")
+    messages = (
+        asked.filter(pl.col("protocol") == UDP, pl.col("fragment_offset") == 0)
+        .with_columns(machine=machine(), address=pl.when("asks").then("target").otherwise("source"), port=port)
+        # Not where others pass them on.
+        .join(pl.DataFrame(own, schema=["machine", "address"], orient="row"), on=["machine", "address"], how="semi")
+        .select(
+            "row", "time_ns", "machine", "address", "asks", "direction", "client_address", "port",
+            xid=pl.col("udp_head").str.slice(0, 8),
+        )
+    )  # fmt: skip
+    key = ["machine", "address", "client_address", "port", "xid"]
+    came = messages.filter("asks", pl.col("direction") == INBOUND).group_by(key).agg(came_ns=pl.col("time_ns").min())
+    answers = (
+        messages.filter(~pl.col("asks"), pl.col("direction") == OUTBOUND)
+        .join(came, on=key, how="left")
+        .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
+    )
+    return findings(
+        answers,
+        (pl.col("came_ns") <= pl.col("time_ns")).fill_null(False).not_(),
+        pl.lit("binding.reply.xid"),
+        pl.lit("that of a question from this port before"),
+        pl.format("{}, to port {}", "xid", "port"),
     )
 
 

@@ -10,58 +10,70 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory
+from sundial.verify.workload import Counted
 from sundial.workloads.mbcf.verify_channels import Channels
-from sundial.workloads.mbcf.verify_evidence import Evidence, Finding
+from sundial.workloads.mbcf.verify_evidence import Evidence, Finding, Judgement
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.sunrpc.verify_bound import BINDER, Handles
 from sundial.workloads.sunrpc.verify_content import counted, given, taken
 
 _SERVER_APP = "echo-server"
 UNPROVEN: tuple[str, ...] = (
-    "what servers of Sun RPC over MBCF count of copies in their library, and when clients have gone; that counts are "
-    "there at all, since a server writes them when it is idle",
+    "what servers of Sun RPC over MBCF count of copies in their library, and when clients have gone",
 )
 
 Calls = Mapping[tuple[int, int | None], Transaction]
 """By client's node and xid."""
 
 
-def check_counted(evidence: Evidence, calls: Calls, samples: pl.DataFrame, handles: Handles) -> Iterator[Finding]:
-    """A server's own counts, where every call went to it over MBCF with the same semantics."""
-    lines = evidence.batches.values()
-    semantics = {line.get("semantics", "exactly_once") for line in lines}
-    other = any(not str(line.get("transport", "")).startswith("mbcf") for line in lines)
-    if other or len(semantics) != 1:
+def check_counted(
+    evidence: Evidence, judgement: Judgement, calls: Calls, samples: pl.DataFrame, handles: Handles
+) -> Iterator[Finding]:
+    """A server's own counts, where every call went to it over MBCF with the same semantics. They go into the judgement,
+    since it may have been called over sockets as well."""
+    batches = list(evidence.batches.values())
+    over_mbcf = [line for line in batches if str(line.get("transport", "")).startswith("mbcf")]
+    semantics = {line.get("semantics", "exactly_once") for line in over_mbcf}
+    if len(semantics) != 1:
         return
-    again = semantics == {"at_least_once"}
-    for name, line in _counts(evidence).items():
-        node = evidence.nodes.get(name, 0)
+    lines = _counts(evidence)
+    for name, node in evidence.nodes.items():
         own = [call for call in calls.values() if call.peer == node]
-        if not own:
+        if not own or restarts(evidence.run, name):
             continue
-        taken = {(call.node, call.xid): _taken(evidence.channels, call) for call in own}
-        executed = {key: times if again else min(1, times) for key, times in taken.items()}
+        taken_ns = {(call.node, call.xid): _taken_ns(evidence.channels, call) for call in own}
+        executed_ns = {key: times if semantics == {"at_least_once"} else times[:1] for key, times in taken_ns.items()}
+        done_ns = sorted(at for times in executed_ns.values() for at in times)
         last = _last_call(evidence.run, name)
-        done = sum(executed.values()) if last is None else min(sum(executed.values()), last)
-        if int(line["executed"]) != done:
-            text = f"{line['executed']} executed by its own count"
-            yield None, "mbcf.executed", f"{done} requests that {name} took", text, []
-        elif last is None:
-            due = {
-                "calls": done,
-                "replayed": sum(taken.values()) - done if semantics == {"at_most_once"} else 0,
+        done = len(done_ns) if last is None else min(len(done_ns), last)
+        due: dict[str, Any] = {"executed": done}
+        if last is None:
+            taken = sum(map(len, taken_ns.values()))
+            due |= {
+                "duplicates": done - sum(1 for times in executed_ns.values() if times),
+                "replayed": taken - done if semantics == {"at_most_once"} else 0,
                 "clients": handles.accepted(node),
-                **_sums(evidence, samples, executed),
+                "clients_gone": (0, handles.accepted(node)),
+                **_sums(evidence, samples, {key: len(times) for key, times in executed_ns.items()}),
             }
-            for field, count in due.items():
-                if field in line and line[field] != count:
-                    yield None, f"counted.{field}", str(count), f"{line[field]} by {name}'s own count", []
             asked = {call.peer_task for call in evidence.transactions.transactions if _asks(call, node)}
-            if asked and "task" in line and line["task"] not in asked:
-                yield None, "counted.task", str(min(asked)), f"{line['task']} by {name}'s own count", []
-            if int(line.get("clients_gone", 0)) > handles.accepted(node):
-                text = f"{line['clients_gone']} by {name}'s own count"
-                yield None, "counted.clients_gone", f"at most {handles.accepted(node)}", text, []
+            due |= {"task": next(iter(asked))} if len(asked) == 1 else {}
+        if last is None:
+            judgement.counted[name, _SERVER_APP] = Counted(due, done_ns)
+        if name in lines and len(over_mbcf) == len(batches):
+            yield from _compared(name, {**due, **({"calls": done} if last is None else {})}, lines[name])
+
+
+def _compared(name: str, due: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[Finding]:
+    if int(line["executed"]) != due["executed"]:
+        text = f"{line['executed']} executed by its own count"
+        yield None, "mbcf.executed", f"{due['executed']} requests that {name} took", text, []
+        return
+    for field, count in due.items():
+        low, high = count if isinstance(count, tuple) else (count, count)
+        if field in line and line[field] != count and not (isinstance(count, tuple) and low <= line[field] <= high):
+            words = f"{low} to {high}" if isinstance(count, tuple) else str(count)
+            yield None, f"counted.{field}", words, f"{line[field]} by {name}'s own count", []
 
 
 def _asks(call: Transaction, node: int) -> bool:
@@ -116,7 +128,8 @@ def _last_call(run: RunDirectory, name: str) -> int | None:
     return None
 
 
-def _taken(channels: Channels, call: Transaction) -> int:
-    """How many times the server's node has taken the request of a call."""
+def _taken_ns(channels: Channels, call: Transaction) -> list[int]:
+    """When the server's node took the request of a call, each time that it did."""
     refused = set(channels.refused.values())
-    return sum(1 for rows in call.tries if rows and rows[-1] in channels.received and not refused & set(rows))
+    whole = [rows for rows in call.tries if rows and rows[-1] in channels.received and not refused & set(rows)]
+    return sorted(channels.received[rows[-1]] for rows in whole)

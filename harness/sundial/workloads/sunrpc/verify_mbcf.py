@@ -89,7 +89,7 @@ class _SunRpc:
         judgement.findings += _one_way(evidence, judgement, rpc, calls, sampled, said)
         judge_rings(evidence, judgement, handles, said.contents)
         judgement.findings += said.contents.check().iter_rows()
-        judgement.findings += check_counted(evidence, calls, rpc, handles)
+        judgement.findings += check_counted(evidence, judgement, calls, rpc, handles)
         return judgement
 
     def display_filter(self, xid: int) -> str:

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to a port mapper and its answers, in runs made by hand."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from sundial.verify import verify_run
+from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, rpc_call
+
+PORT_MAPPER, ASKING, XID, UDP = 111, 650, 77, 17
+
+
+def bound(directory: Path, *, xid: int = XID, port: int = ASKING) -> list[str]:
+    """Fields of the findings about a binding whose answer has this xid, and goes to this port."""
+    bed = Bed(directory / "run")
+    start = bed.now - 1
+    program = struct.unpack(">2I", rpc_call(0, 0)[12:20])
+    asked = struct.pack(">14I", XID, 0, 2, 100_000, 2, 3, 0, 0, 0, 0, *program, UDP, 0)
+    answer = struct.pack(">7I", xid, 1, 0, 0, 0, 0, RPC_PORT)
+    bed.send(CLIENT, bed.datagram(CLIENT, (ASKING, PORT_MAPPER), asked))
+    bed.send(SERVER, bed.datagram(SERVER, (PORT_MAPPER, port), answer))
+    said = {"start": start, "end": bed.now, "ok": True, "attempts": 1, "sent": 1, "port": RPC_PORT}
+    bed.lines.append(json.dumps({"type": "binding", "step": 0, "app": "echo-client", "transport": "udp", **said}))
+    bed.now += 1_000_000
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    bed.udp_call(16, 1)
+    return [problem["field"] for problem in verify_run(bed.write()).problems]
+
+
+def test_an_answer_to_the_question_is_right(tmp_path: Path) -> None:
+    assert bound(tmp_path) == []
+
+
+@pytest.mark.parametrize("wrong", [{"xid": XID + 1}, {"port": ASKING + 1}], ids=["xid", "port"])
+def test_an_answer_to_no_question_is_found(tmp_path: Path, wrong: dict[str, int]) -> None:
+    assert bound(tmp_path, **wrong) == ["binding.reply.xid"]
