@@ -68,6 +68,8 @@ def topologies_with_its_guests(scenario: str) -> list[str]:
     fitting = [known for known in names("topology") if known.startswith("sss-") == sss and known != "sss-cluster"]
     if scenario in ("iperf3", "twelve-functions"):
         fitting.remove("one-host")
+    if scenario == "iperf3":  # of one client at a time
+        fitting = [known for known in fitting if known not in ("office", "lane-office")]
     return fitting
 
 

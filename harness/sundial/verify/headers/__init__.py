@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sundial.observe import RunDirectory, octets_of
+from sundial.verify.corruption import intact
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
 from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
@@ -35,14 +36,14 @@ def check_headers(
     heard = hearing(network) if network is not None else Hearing()
     carried = [
         ethernet.check_places(frames, ports),
-        carriage.check_carriage(frames, ports, read, heard, _undelivered(run), _ends_ns(run, timed)),
+        carriage.check_carriage(frames, ports, read, heard, _ends_ns(run, timed)),
         carriage.check_order(frames, heard.keeps_order, heard.pairs),
     ]
     if run.by_hand:
         return pl.concat(carried)
     if network is not None:  # what its packets must be is the law of their segment
         frames = frames.filter(~pl.col("capture").is_in(network.mapped_captures))
-    sent = sent_frames(frames, ports)
+    sent, taken = sent_frames(frames, ports), intact(frames)
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
@@ -51,11 +52,11 @@ def check_headers(
             *carried,
             ethernet.check_ethernet(sent, ports, hops, own_types),
             ethernet.check_padding(sent, read(sent)),
-            arp.check_arp(frames, sent, ports, read),
+            arp.check_arp(taken, sent, ports, read),
             ip.check_ip(sent, hops),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
-            icmp.check_icmp(frames, sent, read),
-            tcp.check_tcp(frames, sent, ports, read),
+            icmp.check_icmp(taken, sent, read),
+            tcp.check_tcp(taken, sent, ports, read),
         ]
     )
 
@@ -66,14 +67,3 @@ def _ends_ns(run: RunDirectory, timed: Collection[str]) -> dict[str, int]:
     if run.clock != "virtual" or not isinstance(end_ns, int):
         return {}
     return {f"wire/{name}.pcapng": end_ns for name in timed}
-
-
-def _undelivered(run: RunDirectory) -> dict[str, int]:
-    """Frames that were on their way when the run ended, by capture, as the fabric counts them."""
-    try:
-        return {
-            f"wire/{name}.pcapng": sum(int(port.get("undelivered", 0)) for port in counted["ports"].values())
-            for name, counted in (run.counters or {})["segments"].items()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return {}  # what of it cannot be read is named where counters are compared

@@ -33,11 +33,13 @@ PORT: dict[str, pl.DataType] = {
     "domain": pl.Int64(),
     "forwards": pl.Boolean(),
     "inner": pl.Boolean(),
+    "undelivered": pl.Int64(),
 }
 """`machine`: its name, or that of a device. `broadcast`: the address of all on its network. `joins`: it joins segments
 and sends nothing of its own. Ports of one `domain` reach each other. `forwards`: the machine passes on packets of
 others. `inner`: on a segment within its machine, which hears itself and leaves checksums of UDP and TCP unfinished.
-`offloads`: the guest leaves checksums and segmentation to its adapter."""
+`offloads`: the guest leaves checksums and segmentation to its adapter. `undelivered`: frames that were on their way to
+it when the run ended, as the fabric counts them."""
 
 BROADCAST = (1 << 48) - 1
 """The MAC address of all (IEEE 802.3)."""
@@ -65,6 +67,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
         [[item.segment for item in run.nodes[name].interfaces] for name in run.nodes if joins[name]]
         + [[port.segment for port in device.ports] for device in devices]
     )
+    undelivered = _undelivered(run)
     rows = []
     for node in run.nodes.values():
         for item in node.interfaces:
@@ -85,6 +88,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "domain": domains.setdefault(item.segment, len(domains)),
                     "forwards": forwards.get(node.name, False),
                     "inner": item.segment in inner,
+                    "undelivered": undelivered.get((item.segment, port), 0),
                 }
             )
     for place in (each for device in devices for each in device.ports):
@@ -104,9 +108,22 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                 "domain": domains[place.segment],
                 "forwards": False,
                 "inner": False,
+                "undelivered": undelivered.get((place.segment, place.end), 0),
             }
         )
     return pl.DataFrame(rows, schema=PORT)
+
+
+def _undelivered(run: RunDirectory) -> dict[tuple[str, str], int]:
+    """By segment and port."""
+    try:
+        return {
+            (name, port): int(counters.get("undelivered", 0))
+            for name, counted in (run.counters or {})["segments"].items()
+            for port, counters in counted["ports"].items()
+        }
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}  # what of it cannot be read is named where counters are compared
 
 
 def _broadcast(run: RunDirectory, port: str, network: str) -> str:

@@ -92,7 +92,8 @@ def _lines(
             yield None, f"{where} calls", f"{before} to {answers.height}, the answers in the capture", str(number), []
             continue
         before = number
-        for field, expected in protocol.counts(answers[:number]).items():
+        counts = {**protocol.counts(answers[:number]), "connections": _connections(answers, number)}
+        for field, expected in counts.items():
             seen = line.get(field)
             within = isinstance(expected, tuple) and isinstance(seen, int) and expected[0] <= seen <= expected[1]
             if not within and seen != expected:
@@ -105,6 +106,6 @@ def _lines(
                 yield None, f"{where} calls", words, f"{number}, and {pause_ns} ns until the next", []
 
 
-def connections(answers: pl.DataFrame) -> tuple[int, int]:
-    """Of a server over TCP: those of its answers so far, and perhaps some that wait for their first call."""
-    return answers["conn"].drop_nulls().n_unique(), max(answers["connections"], default=0)
+def _connections(answers: pl.DataFrame, number: int) -> tuple[int, int]:
+    """Of a server over TCP: those of its first answers, and perhaps some that wait for their first one."""
+    return answers["conn"][:number].drop_nulls().n_unique(), max(answers["connections"], default=0)

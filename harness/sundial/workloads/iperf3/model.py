@@ -74,7 +74,16 @@ class Iperf3Kind:
         return workload, []
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
-        return iter(())
+        """An iperf3 server refuses a test while another one runs."""
+        clients: dict[str, set[str]] = {}
+        for number, workload in enumerate(workloads):
+            if not isinstance(workload, Iperf3):
+                continue
+            known = clients.setdefault(workload.server, set())
+            known |= set(workload.clients)
+            if len(known) > 1:
+                what = f"{workload.server!r} serves one iperf3 test at a time, but has {len(known)} clients"
+                yield Finding(("workloads", number, "clients"), what, "one client of each server")
 
 
 KIND: WorkloadKind[Iperf3] = Iperf3Kind()
