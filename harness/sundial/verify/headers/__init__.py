@@ -23,12 +23,10 @@ def check_headers(
     frames: pl.DataFrame,
     files: Sequence[tuple[Path, str]],
     own_types: Collection[int],
-    timed: Collection[str],
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
-    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `timed`: segments of which the law of their
-    kind says when each frame arrives.
+    `frames` with row, end and fate; `own_types`: EtherTypes of workloads.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -36,7 +34,7 @@ def check_headers(
     heard = hearing(network) if network is not None else Hearing()
     carried = [
         ethernet.check_places(frames, ports),
-        carriage.check_carriage(frames, ports, read, heard, _ends_ns(run, timed)),
+        carriage.check_carriage(frames, ports, read, heard),
         carriage.check_order(frames, heard.keeps_order, heard.pairs),
     ]
     if run.by_hand:
@@ -59,11 +57,3 @@ def check_headers(
             tcp.check_tcp(taken, sent, ports, read),
         ]
     )
-
-
-def _ends_ns(run: RunDirectory, timed: Collection[str]) -> dict[str, int]:
-    """When a run of the virtual clock ended, by capture."""
-    end_ns = (run.counters or {}).get("virtual_ns")
-    if run.clock != "virtual" or not isinstance(end_ns, int):
-        return {}
-    return {f"wire/{name}.pcapng": end_ns for name in timed}

@@ -38,8 +38,8 @@ UNPROVEN = (
 )
 
 _KEY = ["capture", "port", "octets_hash"]
-LAST_NS = 1_000_000_000
-"""Of the end of a run: what was sent in it may still have been on its way."""
+OVERTAKEN_NS = 1_000_000_000
+"""A frame may be overtaken by others that were sent so much later, and as much later again as one was on its way."""
 
 
 def check_carriage(
@@ -47,17 +47,15 @@ def check_carriage(
     ports: pl.DataFrame,
     read: Read,
     heard: Hearing,
-    ends_ns: Mapping[str, int],
 ) -> pl.DataFrame:
-    """`ends_ns`: when the run ended, by capture of wires that are checked against their law to the ns (`verify.wires`):
-    that says of the last frames whether they were due."""
+    """`frames` as of `with_corrupted`."""
     table = frames.select(
         "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "octets_hash", "eth_target",
         "eth_type", "frame_length", "captured_length", "octets_begin", "corrupted",
     )  # fmt: skip
     return pl.concat(
         [
-            _balance(_carried(table, heard), ports, read, heard, ends_ns),
+            _balance(_carried(table, heard), ports, read, heard),
             _fates(table, ports, heard),
             _collisions(table),
             _passed_on(table, ports, read),
@@ -111,7 +109,6 @@ def _balance(
     ports: pl.DataFrame,
     read: Read,
     heard: Hearing,
-    ends_ns: Mapping[str, int],
 ) -> pl.DataFrame:
     table = table.join(under_way(table, ports), on="row", how="left", maintain_order="left")
     sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
@@ -127,7 +124,6 @@ def _balance(
         .group_by(*_KEY)
         .agg(
             sent=pl.len(),
-            sent_ns=pl.col("time_ns").max(),
             rows=pl.col("row"),
             eth_target=pl.col("eth_target").first(),
             under_way=pl.col("under_way").sum(),
@@ -155,8 +151,6 @@ def _balance(
     )
     excused = pl.col("astray").fill_null(0) + pl.col("under_way").fill_null(0)
     missing = pl.col("hears") & (pl.col("received") < pl.col("most") - excused)
-    last_ns = pl.col("capture").replace_strict(dict(ends_ns), default=None, return_dtype=pl.Int64) - LAST_NS
-    missing &= (pl.col("sent_ns") < last_ns).fill_null(True)
     wrong = balance.filter((pl.col("received") > pl.col("most")) | missing).sort(pl.col("rows").list.min(), "port")
     return findings(
         wrong.with_columns(call=pl.lit(None, pl.UInt32)),
@@ -168,44 +162,67 @@ def _balance(
 
 
 def under_way(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
-    """row, under_way: of frames that were sent and had not arrived when the run ended how many copies had not. There are
-    as many as the fabric counts of each port, and they are the last. `frames` as of `with_corrupted`, `ports` as of
-    `ports_of`."""
-    found = [
-        _under_way(frames.filter(pl.col("capture") == capture), port, mac, joins).head(number)
-        for capture, port, mac, joins, number in ports.filter(pl.col("undelivered") > 0)
-        .select(pl.col("end").str.extract(r"^([^|]*)"), "port", "mac", "joins", "undelivered")
-        .iter_rows()
-    ]
+    """row, under_way: of frames that were on their way when the run ended how many copies were.
+
+    Where the law of a wire is known (`ports.timed`), these are all that may have been: it says of each whether it was
+    due. Elsewhere they are as many as the fabric counts of each port, the last ones. `frames` as of `with_corrupted`,
+    `ports` as of `ports_of`.
+    """
     nothing = pl.DataFrame(schema={"row": frames.schema["row"], "under_way": pl.Int64})
-    of_ports = [each.group_by("row").agg(under_way=pl.len().cast(pl.Int64)) for each in found]
-    return pl.concat([nothing, *of_ports]).group_by("row").agg(pl.col("under_way").max())
+    found = [nothing]
+    for capture, *port, number, timed in (
+        ports.filter((pl.col("undelivered") > 0) | pl.col("timed"))
+        .select(pl.col("end").str.extract(r"^([^|]*)"), "port", "mac", "joins", "undelivered", "timed")
+        .iter_rows()
+    ):
+        missing = _missing(frames.filter(pl.col("capture") == capture), *port)
+        last = missing.filter(pl.col("sent_ns") >= pl.col("since_ns")) if timed else missing.head(number)
+        found.append(last.group_by("row").agg(under_way=pl.len().cast(pl.Int64)))
+    return pl.concat(found).group_by("row").agg(pl.col("under_way").max())
 
 
-def _under_way(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataFrame:
-    """Rows of what never came to a port, the last first; one for each copy."""
+def _missing(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataFrame:
+    """Copies of frames that never came to a port, the last first: row, sent_ns, and `since_ns`, from when what was sent
+    may still have been on its way, as what did arrive shows."""
     hears = pl.lit(joins) | (pl.col("eth_target") == mac) | (pl.col("eth_target") // (1 << 40) % 2 == 1)
     seen = pl.col("fate").is_null()
-    sent = frames.filter(seen, hears, pl.col("direction") == OUTBOUND, pl.col("interface") != port).sort("time_ns")
-    came = frames.filter(seen, pl.col("direction") == INBOUND, pl.col("interface") == port)
+    sent = frames.filter(seen, hears, pl.col("direction") == OUTBOUND, pl.col("interface") != port)
+    came = frames.filter(seen, hears, pl.col("direction") == INBOUND, pl.col("interface") == port)
+    fates = frames.filter(way_to() == port)
     step = pl.col("fate").replace_strict({LOST: -1, DROPPED: -1, DUPLICATED: 1}, default=0, return_dtype=pl.Int64)
-    changed = frames.filter(way_to() == port).group_by("octets_hash").agg(change=step.sum())
-    return (
-        sent.group_by("octets_hash")
+    if sent.height - sent["corrupted"].sum() + fates.select(step.sum()).item() <= came.height:
+        return pl.DataFrame(schema={"sent_ns": pl.Int64, "since_ns": pl.Int64, "row": frames.schema["row"]})
+    changed = fates.group_by("octets_hash").agg(change=step.sum())
+    table = (
+        sent.sort("time_ns")
+        .group_by("octets_hash", maintain_order=True)
         .agg(rows=pl.col("row").reverse(), sent_ns=pl.col("time_ns").max(), corrupted=pl.col("corrupted").sum())
         .join(changed, on="octets_hash", how="left")
-        .join(came.group_by("octets_hash").agg(came=pl.len().cast(pl.Int64)), on="octets_hash", how="left")
+        .join(
+            came.group_by("octets_hash").agg(came=pl.len().cast(pl.Int64), came_ns=pl.col("time_ns").max()),
+            on="octets_hash",
+            how="left",
+        )
         .with_columns(
+            since_ns=pl.col("sent_ns").filter(pl.col("came") > 0).max().fill_null(0)
+            - (pl.col("came_ns") - pl.col("sent_ns")).max().fill_null(0)
+            - OVERTAKEN_NS,
             missing=pl.col("rows").list.len().cast(pl.Int64)
             - pl.col("corrupted").cast(pl.Int64)
             + pl.col("change").fill_null(0)
-            - pl.col("came").fill_null(0)
+            - pl.col("came").fill_null(0),
         )
-        .filter(pl.col("missing") > 0)
+    )
+    return (
+        table.filter(pl.col("missing") > 0)
         .sort("sent_ns", descending=True)
         .with_columns(copy=pl.int_ranges(pl.col("missing")))
         .explode("copy")
-        .select(row=pl.col("rows").list.get(pl.min_horizontal("copy", pl.col("rows").list.len().cast(pl.Int64) - 1)))
+        .select(
+            "sent_ns",
+            "since_ns",
+            row=pl.col("rows").list.get(pl.min_horizontal("copy", pl.col("rows").list.len().cast(pl.Int64) - 1)),
+        )
     )
 
 
