@@ -54,6 +54,8 @@ def classify(
     return table.with_columns(
         pl.when(pl.col("fate").is_not_null())
         .then(pl.format("fate_{}", "fate"))
+        .when("damaged")
+        .then(pl.lit("corrupted"))
         .when(pl.col("call").is_not_null())
         .then(pl.when(pl.col("view") == "passing").then(pl.lit("passing")).otherwise(pl.lit(CALL)))
         .when(pl.col("ethertype") == ARP)

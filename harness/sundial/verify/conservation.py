@@ -7,9 +7,9 @@ For each packet of a call (and each kind of TCP frame of a connection):
 
 where `passed` is what guests and devices between segments sent towards the receiver less what they received from the
 sender. Frames that they hear and do not pass on, copies that they send elsewhere, and what becomes of those, count for
-nothing. `dropped` frames may have been refused before they were seen at the sender's port, and `corrupted` ones may
-arrive as something else: they leave room below. Since the bit that was flipped may be one of the key, a corrupted frame
-counts by what it was before.
+nothing. `dropped` frames may have been refused before they were seen at the sender's port, `corrupted` ones arrive as
+something else, which is not in the table, and others were on their way when the run ended: they leave room below. Since
+the bit that was flipped may be one of the key, a corrupted frame counts by what it was before.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import polars as pl
 
 from sundial.verify.findings import findings
 from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
+from sundial.verify.headers.carriage import under_way
 
 _ROWS: dict[str, pl.DataType] = {"row": pl.UInt32(), "step": pl.Int64(), "aside": pl.Boolean()}
+_UNDER_WAY: dict[str, pl.DataType] = {"row": pl.UInt32(), "under_way": pl.Int64()}
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,17 @@ class Transit:
     rows: pl.DataFrame
     """Frames on their way from segment to segment, `step` 1 where one leaves such a port and -1 where it comes in;
     `aside`: fates on segments that are not on the way."""
+    under_way: pl.DataFrame
+    """As of `carriage.under_way`."""
 
 
 def transit_of(frames: pl.DataFrame, ports: pl.DataFrame) -> Transit:
     """Of all frames of a run; `ports` as of `headers.ports`."""
+    last = under_way(frames, ports).select(pl.col(name).cast(kind) for name, kind in _UNDER_WAY.items())
     joining = ports.filter("joins")
     steps, on_way = _ways(joining)
     if steps.is_empty():
-        return Transit(joining["end"], pl.DataFrame(schema=_ROWS))
+        return Transit(joining["end"], pl.DataFrame(schema=_ROWS), last)
     homes = ports.filter(~pl.col("joins")).select("mac", capture=_capture())
     table = (
         frames.select("row", "capture", "end", "direction", "fate", "eth_source", "eth_target")
@@ -58,6 +63,7 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame) -> Transit:
                 aside.select("row", step=pl.lit(0, pl.Int64), aside=pl.lit(True)),
             ]
         ),
+        last,
     )
 
 
@@ -93,8 +99,10 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
 
     `frames` need row, call (null for none), reply, view, fate, direction, end, corrupted (see `with_corrupted`).
     """
-    frames = frames.join(transit.rows, on="row", how="left").with_columns(
-        pl.col("step").fill_null(0), pl.col("aside").fill_null(False)
+    frames = (
+        frames.join(transit.rows, on="row", how="left")
+        .join(transit.under_way, on="row", how="left")
+        .with_columns(pl.col("step", "under_way").fill_null(0), pl.col("aside").fill_null(False))
     )
     fate = pl.col("fate")
     table = frames.group_by(key).agg(
@@ -105,9 +113,10 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
         duplicated=_number((fate == DUPLICATED) & ~pl.col("aside")),
         dropped=_number((fate == DROPPED) & ~pl.col("aside")),
         corrupted=pl.col("corrupted").sum().cast(pl.Int64),
+        under_way=pl.col("under_way").sum(),
     )
     most = pl.col("sent") + pl.col("passed") - pl.col("lost") + pl.col("duplicated")
-    least = most - pl.col("dropped") - pl.col("corrupted")
+    least = most - pl.col("dropped") - pl.col("corrupted") - pl.col("under_way")
     wrong = table.filter((pl.col("received") > most) | (pl.col("received") < least))
     ends = frames.filter(pl.col("view").is_in(["sent", "received"])).join(wrong, on=key, how="semi", nulls_equal=True)
     rows = ends.group_by(key).agg(

@@ -12,17 +12,27 @@ from collections.abc import Callable
 import polars as pl
 
 from sundial.observe import Octets
-from sundial.verify.frames import CORRUPTED, INBOUND, OUTBOUND
+from sundial.observe.headers import ARP, ETHERNET
+from sundial.verify.frames import CORRUPTED, OUTBOUND
 
 Read = Callable[[pl.DataFrame], Octets]
 """The bytes of rows of the table of frames."""
 
 
+_SOURCE_MAC = (6, 11)
+_ARP = 28
+_UDP_CHECKSUM_AT = 6
+_PACKET = ("protocol", "source", "target", "ip_id", "fragment_offset", "ip_length", "ip_payload_sum")
+"""What a router leaves as it is."""
+
+
 def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
-    """Adds `corrupted`: how many copies of a frame the wire corrupted after the frame was sent at a port."""
+    """Adds `corrupted`: how many copies of a frame the wire corrupted after the frame was sent at a port; `damaged`:
+    whether this is such a copy, which its receiver discards; and `passes_ip`: whether it does so behind IP, since the
+    IP header is right. What is in the headers of a damaged frame says nothing about who sent it."""
     reports = frames.filter(pl.col("fate") == CORRUPTED)
     if reports.is_empty():
-        return frames.with_columns(corrupted=pl.lit(0, pl.UInt32))
+        return frames.with_columns(NOTHING_CORRUPTED)
     sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     names = ["capture", "interface", "octets_hash"]
     found = (
@@ -41,9 +51,42 @@ def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
         .drop_nulls("row")
     )
     counted = found.group_by("row").agg(corrupted=pl.len())
-    return frames.join(counted, on="row", how="left", maintain_order="left").with_columns(
-        pl.col("corrupted").fill_null(0)
+    harmful = reports.filter(~_harmless())
+    behind_ip = (pl.col("fate_byte") >= ETHERNET + pl.col("ip_header").cast(pl.Int64)) & pl.col("ip_checksum_right")
+    packets = harmful.filter(behind_ip).select(_PACKET).drop_nulls().unique().with_columns(passes_ip=True)
+    # A router passes on what it has no reason to discard, and makes another frame of it.
+    return (
+        frames.join(counted, on="row", how="left", maintain_order="left")
+        .join(packets, on=_PACKET, how="left", maintain_order="left")
+        .with_columns(
+            pl.col("corrupted").fill_null(0),
+            pl.col("passes_ip").fill_null(False),
+            damaged=pl.col("passes_ip").fill_null(False)
+            | pl.col("octets_hash").is_in(harmful["octets_hash"].implode()),
+        )
     )
+
+
+NOTHING_CORRUPTED = (
+    pl.lit(0, pl.UInt32).alias("corrupted"),
+    pl.lit(False).alias("damaged"),
+    pl.lit(False).alias("passes_ip"),
+)
+
+
+def intact(frames: pl.DataFrame) -> pl.DataFrame:
+    """Without frames that their receiver discards, since the wire corrupted them."""
+    return frames.filter(~pl.col("damaged"))
+
+
+def _harmless() -> pl.Expr:
+    """True if no receiver checks the octet that was hit: of the source's MAC address, and of padding; and if the hit
+    leaves 0 for UDP's checksum, which means none (RFC 768)."""
+    byte = pl.col("fate_byte").cast(pl.Int64)
+    end = ETHERNET + pl.when(pl.col("eth_type") == ARP).then(_ARP).otherwise(pl.col("ip_length").cast(pl.Int64))
+    checksum = ETHERNET + pl.col("ip_header").cast(pl.Int64) + _UDP_CHECKSUM_AT
+    none = (pl.col("udp_checksum") == 0) & byte.is_between(checksum, checksum + 1)
+    return byte.is_between(*_SOURCE_MAC).fill_null(False) | (byte >= end).fill_null(False) | none.fill_null(False)
 
 
 def hashes_before(reports: pl.DataFrame, read: Read) -> pl.Series:
@@ -55,22 +98,3 @@ def hashes_before(reports: pl.DataFrame, read: Read) -> pl.Series:
             frame[byte] ^= 1 << bit
         before.append(hash(bytes(frame)))
     return pl.Series("octets_hash", before, pl.Int64)
-
-
-def damaged_rows(frames: pl.DataFrame) -> pl.Series:
-    """Rows of frames as they were behind the flip of a bit: the wire's reports, and what arrived with their bytes. What
-    stands in their headers says nothing about who sent them."""
-    reported = frames.filter(pl.col("fate") == CORRUPTED)["octets_hash"]
-    arrived = pl.col("fate").is_null() & (pl.col("direction") == INBOUND)
-    hit = (pl.col("fate") == CORRUPTED) | (arrived & pl.col("octets_hash").is_in(reported.implode()))
-    return (frames.filter(hit) if reported.len() else frames.clear())["row"]
-
-
-def corrupted_rows(frames: pl.DataFrame, candidates: pl.Series) -> pl.Series:
-    """Those of `candidates` (rows of frames) that have the bytes of a frame which the wire reports as corrupted."""
-    reported = frames.filter(pl.col("fate") == CORRUPTED)["octets_hash"]
-    return frames.filter(
-        pl.col("row").is_in(candidates.implode()),
-        pl.col("fate").is_null(),
-        pl.col("octets_hash").is_in(reported.implode()),
-    )["row"]

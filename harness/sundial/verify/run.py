@@ -107,7 +107,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
     settled = [transport.settle(run, frames, samples) for transport in transports.values()]
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
-    background = [kind.background(run, frames, samples, ahead_ns) for kind in verifiers().values()]
+    intact = corruption.intact(frames)
+    background = [kind.background(run, intact, samples, ahead_ns) for kind in verifiers().values()]
     classified = classification.classify(
         analysis.frames,
         analysis.segments,
@@ -115,7 +116,6 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         _addresses(ports),
     )
     classified = _with_settled(classified, settled)
-    classified = _excuse(classified, analysis)
     sampled = _sampled(analysis, settled, samples)
     divided = check_steps(run, samples, on_wire, ports)
     of_wires, of_headers = on_wires.result()
@@ -135,10 +135,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
             analysis.findings,
             *(each.findings for each in settled),
             *(each.findings for each in background),
-            truncation.check_whole(
-                analysis.frames.filter(~pl.col("row").is_in(corruption.damaged_rows(frames).implode())),
-                whole_capture=True,
-            ),
+            truncation.check_whole(corruption.intact(analysis.frames), whole_capture=True),
             of_headers,
             scenario_expectations.check_sockets(scenario, analysis),
             *(scenario_expectations.check_settled(scenario, each) for each in settled),
@@ -147,7 +144,6 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
             else classification.check_unexplained(classified, [each.describe() for each in transports.values()]),
         ]
     )
-    findings = _without_corrupted(findings, classified)
     failed = findings.filter(pl.col("call").is_not_null()).group_by("call").agg(mismatches=pl.len())
     all_calls = pl.concat([analysis.calls, *(each.calls for each in settled)], how="diagonal_relaxed")
 
@@ -196,7 +192,7 @@ def _check_wires_and_headers(
     """What the laws of the segments say and what the fabric counted; and the headers, which leave to the laws what they
     know better."""
     found, counted = check_wires(run, on_wire, files)
-    of_headers = headers.check_headers(run, frames, files, own_types, counted.laws.keys())
+    of_headers = headers.check_headers(run, frames, files, own_types)
     return [found, counters.check_counters(run, on_wire, counted)], of_headers
 
 
@@ -233,23 +229,6 @@ def _with_settled(frames: pl.DataFrame, settled: Sequence[Settled]) -> pl.DataFr
             call=pl.coalesce("settled_call", "call"),
         ).drop(*names.values())
     return frames
-
-
-def _excuse(frames: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
-    """Frames that nothing explains but that the wire reports to have corrupted become `corrupted`."""
-    extra = analysis.findings.filter(pl.col("field").str.ends_with(".received"))["rows"].explode().drop_nulls()
-    unexplained = frames.filter(pl.col("class") == classification.UNEXPLAINED)["row"]
-    suspects = pl.concat([unexplained, extra.cast(unexplained.dtype)]).unique()
-    rows = corruption.corrupted_rows(frames, suspects)
-    changed = pl.col("row").is_in(rows.implode()) & (pl.col("view").ne_missing("sent"))
-    return frames.with_columns(pl.when(changed).then(pl.lit("corrupted")).otherwise("class").alias("class"))
-
-
-def _without_corrupted(findings: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
-    """Without findings that concern only frames which arrived corrupted."""
-    rows = frames.filter(pl.col("class") == "corrupted")["row"].to_list()
-    excused = (pl.col("rows").list.len() > 0) & (pl.col("rows").list.set_difference(rows).list.len() == 0)
-    return findings.filter(~excused) if rows else findings
 
 
 def _ahead_ns(analysis: Analysis) -> dict[str, int]:

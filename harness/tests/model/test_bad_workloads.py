@@ -44,6 +44,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "dce routed": ("routed.yaml", "app: dce, sizes: 0, clients: [client]"),
     "dce sss": (LAN, "app: dce", "machines.server.image=ssscore"),
     "grpc": (LAN, "app: grpc", PYTHON),
+    "iperf3": ("office", "app: iperf3, transports: tcp"),
     "mbcf": (SSS, "app: mbcf, sizes: 4"),
     "rpyc": (LAN, "app: rpyc", PYTHON),
     "shrimprpc": (VMMC, "app: shrimprpc, sizes: 4"),
@@ -86,6 +87,7 @@ RULES = [
     ("dce sss", "threads: 9, sizes: [32128]", "threads: 9 callers of 'server', which boots ssscore, with 32768 bytes under way each, exceed its sockets' buffers of 262144 bytes; allowed: up to 8 callers, or a smaller window"),
     ("dce sss", "threads: 16, window: 8 KiB, sizes: [196608]", "threads: 16 callers of 'server', which boots ssscore, with up to 196608 bytes each, exceed its memory, which has room for 15; allowed: up to 15 callers, or smaller sizes"),
     ("grpc", "bdp_probe: true", "bdp_probe: bdp_probe sends PINGs, which control_frames: none rejects; allowed: control_frames: counted"),
+    ("iperf3", "clients: [client1, client2]", "clients: 'server' serves one iperf3 test at a time, but has 2 clients; allowed: one client of each server"),
     ("rpyc", "die: {call: 3}, containers: [list, tuple]", "die: die allows one connection of each client, and there are 2; allowed: one series, container, distance and tcp_nodelay"),
     ("rpyc", "die: {call: 3}, series: 2, tcp_nodelay: [true, false], functions: 1", "die: die allows one connection of each client, and there are 4; allowed: one series, container, distance and tcp_nodelay"),
     ("sss", "transports: udp, depth: 2", f"depth: depth 2 is not supported over udp, {WAITS}; allowed: 1, or the transports {MBCF}"),
@@ -214,7 +216,10 @@ def test_an_iperf3_server_has_one_client(tmp_path: Path, workloads: list[str], l
         load_experiments(path)
         return
     (said,) = refusal(lambda: load_experiments(path))
-    assert f"{line} use 'server' at the same time, which iperf3 does not support; allowed: one client for each server" in said
+    assert (
+        f"{line} use 'server' at the same time, which iperf3 does not support; allowed: one client for each server"
+        in said
+    )
 
 
 @pytest.mark.parametrize(

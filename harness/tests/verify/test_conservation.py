@@ -18,14 +18,17 @@ A, B, C = 1, 2, 3
 PORTS = pl.DataFrame(
     [
         {"end": f"wire/{segment}.pcapng|{port}", "port": port, "machine": port.partition(":")[0], "mac": mac,
-         "joins": joins, "domain": 0, "forwards": False}
+         "joins": joins, "domain": 0, "forwards": False, "undelivered": 0, "timed": False}
         for segment, port, mac, joins in (
             ("near", "a:eth0", A, False), ("near", "x:e0", 11, True), ("far", "x:e1", 12, True),
             ("far", "b:eth0", B, False), ("far", "n:eth0", 4, False), ("side", "x:e2", 13, True),
             ("side", "c:eth0", C, False),
         )
     ],
-    schema={name: PORT[name] for name in ("end", "port", "machine", "mac", "joins", "domain", "forwards")},
+    schema={
+        name: PORT[name]
+        for name in ("end", "port", "machine", "mac", "joins", "domain", "forwards", "undelivered", "timed")
+    },
 )  # fmt: skip
 
 Sighting = tuple[str, str, int, str | None]

@@ -237,26 +237,6 @@ def corrupted(directory: Path, byte: int, bit: int = 0, size: int = 16) -> Bed:
 
 
 @pytest.mark.parametrize(
-    ("byte", "explained"),
-    [
-        pytest.param(14, 1, id="IP header length"),
-        pytest.param(16, 1, id="IP total length"),
-        pytest.param(19, 0, id="IP identification"),
-        pytest.param(21, 1, id="fragment offset"),
-        pytest.param(23, 1, id="protocol"),
-        pytest.param(34, 1, id="source port"),
-        pytest.param(36, 1, id="target port"),
-        pytest.param(45, 1, id="xid"),
-        pytest.param(90, 0, id="payload"),
-    ],
-)
-def test_a_corrupted_frame_explains_what_arrives_instead(tmp_path: Path, byte: int, explained: int) -> None:
-    result = verify(corrupted(tmp_path, byte))
-    assert result.problems == []
-    assert result.classified.get("corrupted", 0) == explained
-
-
-@pytest.mark.parametrize(
     "byte", [pytest.param(19, id="IP identification"), pytest.param(34, id="source port"), pytest.param(45, id="xid")]
 )
 def test_a_first_fragment_that_is_corrupted_does_not_name_the_call_of_the_others(tmp_path: Path, byte: int) -> None:

@@ -138,9 +138,8 @@ def _bounded(
     unseen = int(missing.sum())
     if not way.effects.reorders:
         return found, unseen, (0, 0)
-    least, most = let_past(way, copies, copy, came, sent.content, seen.content[arrival], span)
-    # A delay that may be none does not tell who was let past.
-    return found, unseen, (least, most + unseen if way.effects.shortest_ns else len(copies.place))
+    least, most = let_past(way, copies, copy, came, sent.content, seen.content[arrival])
+    return found, unseen, (least, most + unseen)
 
 
 def _limit(way: Way, copies: Copies, earliest: Numbers, latest: Numbers, fates: Fates, sent: Passages) -> pl.DataFrame:

@@ -8,6 +8,7 @@ carried it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import lcm
 
@@ -92,10 +93,11 @@ class Way:
 
     def let_go(self, copies: Copies, delay_ns: int) -> Numbers:
         """When netem lets each go, if all delays are `delay_ns`: in order, since the shaper keeps it."""
-        ready, busy = self.fine(copies.entered + delay_ns), self.shaping(copies.shaped)
-        if self.effects.shaper is None:
-            return ready
-        return np.asarray(queue_starts(ready, busy) + busy)
+        entered, ready = self.fine(copies.entered), self.fine(copies.entered + delay_ns)
+        if self.effects.shaper is not None:
+            busy = self.shaping(copies.shaped)
+            ready = queue_starts(ready, busy) + busy
+        return np.asarray(np.maximum(ready, entered))
 
     def arrive(self, let_go: Numbers, bits: Numbers) -> Numbers:
         """When the last bits arrive, in whole ns: the line into the receiver carries one frame at a time, too."""
@@ -163,6 +165,7 @@ def spans(way: Way, copies: Copies, copy: Numbers, every_ns: Numbers, arrival: N
     elif effect.shaper is not None:
         late = way.whole(way.let_go(copies, effect.longest_ns))
         low, high = low + shaping, late[copy]
+    low, high = np.maximum(low, entered), np.maximum(high, entered)
     low, high = low + way.propagation_ns - slack, high + way.propagation_ns + slack
     past = np.zeros(len(copy), np.bool_)
     after = before + spacing
@@ -202,22 +205,51 @@ def rematched(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers, content
 
 
 def let_past(
-    way: Way, copies: Copies, copy: Numbers, came_ns: Numbers, sent_content: Numbers, content: Numbers, span: Span
+    way: Way, copies: Copies, copy: Numbers, came_ns: Numbers, sent_content: Numbers, content: Numbers
 ) -> Bounds:
-    """How many arrivals were let past others, at least and at most: of frames of the same bytes, as those that are sent
-    again have, each may be what came, if it had left by then and was not too late."""
-    effect, slack, own = way.effects, way.tolerance_ns, sent_content[copies.place]
-    if effect.shaper is not None:
-        several = np.isin(content, own[pl.Series(own).is_duplicated().to_numpy()])
-        return int((span.past & ~several).sum()), int((span.past | several).sum())
-    left = pl.DataFrame({"content": own, "entered": copies.entered}).with_columns(at="entered").sort("at")
-    came = pl.DataFrame({"content": content, "came": came_ns})
-    slowest = int((came_ns - copies.entered[copy]).max(initial=0))  # some wait for the line
-    newest, oldest = way.propagation_ns - slack, max(slowest, way.propagation_ns + effect.longest_ns) + slack
-    bound = pl.col("entered") + effect.shortest_ns + way.propagation_ns - slack
-    let = (pl.col("came") < bound).fill_null(False).sum()
-    first = came.with_columns(at=pl.col("came") - oldest).sort("at")
-    last = came.with_columns(at=pl.col("came") - newest).sort("at")
-    least = first.join_asof(left, on="at", by="content", strategy="forward", check_sortedness=False).select(let)
-    most = last.join_asof(left, on="at", by="content", strategy="backward", check_sortedness=False).select(let)
-    return int(least.item()), int(most.item())
+    """How many arrivals were let past others, at least and at most: as many as the order allows in which the line took
+    them. Of frames of the same bytes, as those that are sent again have, each may be what came.
+
+    `copy` is what arrives at each of `came_ns`, which are in order, with these `content`s.
+    """
+    slack = way.tolerance_ns
+    low = np.maximum(copies.entered + way.effects.shortest_ns + way.whole(way.shaping(copies.shaped)), copies.entered)
+    high = np.maximum(way.whole(way.let_go(copies, way.effects.longest_ns)), low)
+    choices: dict[int, set[tuple[int, int, int]]] = {}
+    own = sent_content[copies.place]
+    for name, *span in zip(*(each.tolist() for each in (own, copies.entered, low, high)), strict=True):
+        choices.setdefault(name, set()).add(tuple(span))
+    let_go = (came_ns - way.propagation_ns).tolist()
+    spacing = way.whole(way.on_line(copies.bits[copy] + GAP_BITS))
+    held = np.append(False, np.abs(came_ns[1:] - came_ns[:-1] - spacing[1:]) <= slack)[: len(came_ns)].tolist()
+    # By when netem let go what the line took last: how many of all so far were let past others.
+    known: dict[int, Bounds] = {let_go[0] if let_go else 0: (0, 0)}
+    for name, at, waited in zip(content.tolist(), let_go, held, strict=True):
+        known = _taken(known, choices[name], at, waited, slack)
+    counts = [count for bounds in known.values() for count in bounds]
+    return min(counts), max(counts)
+
+
+def _taken(
+    known: Mapping[int, Bounds], choices: Iterable[tuple[int, int, int]], at: int, waited: bool, slack: int
+) -> dict[int, Bounds]:
+    """`known` after one more, which the line took at `at`: when netem let it go, unless it `waited` for the line. Its
+    choices: when it came to netem, and from when until when it is let go if it is delayed."""
+    found: dict[int, Bounds] = {}
+    for before, (least, most) in known.items():
+        first = before if waited else at
+        for entered, low, high in choices:
+            if first - slack <= entered <= at + slack:
+                _widen(found, entered if waited else at, least + 1, most + 1)
+            go = max(first, low)
+            if go <= min(at, high) + slack:
+                _widen(found, go if waited else at, least, most)
+    if found:
+        return found
+    # None of its arrivals is right, which others say.
+    return {at: (min(least for least, _ in known.values()), max(most for _, most in known.values()) + 1)}
+
+
+def _widen(found: dict[int, Bounds], at: int, least: int, most: int) -> None:
+    few, many = found.get(at, (least, most))
+    found[at] = min(few, least), max(many, most)

@@ -119,7 +119,7 @@ class _Port:
         taken; `came` where none is, or nothing is lost."""
         if not self.effects.loses:
             return came
-        earliest = self.came.time_ns + self._shortest_ns() + self.latency_ns
+        earliest = self.came.time_ns + max(0, self._shortest_ns()) + self.latency_ns
         waiting: dict[int, list[int]] = {}
         for place, content in enumerate(self.came.content.tolist()):
             waiting.setdefault(content, []).extend([place] * (2 if self.effects.doubles else 1))
@@ -134,7 +134,7 @@ class _Port:
         return newest
 
     def _shortest_ns(self) -> int:
-        """What each frame is delayed by at least."""
+        """What each frame is delayed by at least; negative if it spends less time in the shaper."""
         return 0 if self.effects.reorders else self.effects.shortest_ns
 
     def _early(self, came: Numbers, sent: Numbers) -> pl.DataFrame:
@@ -142,7 +142,7 @@ class _Port:
         effects = self.effects
         shortest = self._shortest_ns()
         if not self.exact:
-            shortest -= shortest // CLOCK_ERROR
+            shortest -= abs(shortest) // CLOCK_ERROR
         due = self.came.time_ns[came] + shortest
         if effects.shaper is not None and not effects.reorders and len(came):
             busy = self._shaping(came)
@@ -152,7 +152,7 @@ class _Port:
             order = np.argsort(came, kind="stable")
             begins = queue_starts(effects.shaper.fine(due[order]), busy[order])
             due[order] = effects.shaper.whole(begins + busy[order])
-        due += self.latency_ns
+        due = np.maximum(due, self.came.time_ns[came]) + self.latency_ns
         wrong = self.sent.time_ns[sent] < due
         return problem(
             f"bridge at {self.end}",
@@ -165,7 +165,7 @@ class _Port:
     def _latest(self) -> Numbers:
         """When each has left netem, and the adapter may begin with it, at the latest."""
         effects = self.effects
-        due = self.ready + effects.longest_ns
+        due = self.ready + max(0, effects.longest_ns)
         if effects.shaper is None or not len(due):
             return due + self.latency_ns
         busy = self._shaping(np.arange(len(self.came))) * (2 if effects.doubles else 1)

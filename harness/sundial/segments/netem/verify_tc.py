@@ -40,12 +40,12 @@ class Effects:
         return not self.reorders and self.shortest_ns == self.longest_ns
 
     def delayed(self, delay_ns: int, jitter_ns: int, distribution: str) -> Effects:
-        """With the bounds of a delay; where it would be negative there is none."""
+        """With the bounds of a delay. A negative one shortens the time in the shaper; without that there is none."""
         least, most = SIGMAS[distribution]
         return replace(
             self,
-            shortest_ns=max(0, delay_ns + int(np.floor(least * jitter_ns))),
-            longest_ns=max(0, delay_ns + int(np.ceil(most * jitter_ns))),
+            shortest_ns=delay_ns + int(np.floor(least * jitter_ns)),
+            longest_ns=delay_ns + int(np.ceil(most * jitter_ns)),
         )
 
     def shaped_bits(self, length: Numbers) -> Numbers:

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sundial.observe import RunDirectory, octets_of
+from sundial.verify.corruption import intact
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
 from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
@@ -22,12 +23,10 @@ def check_headers(
     frames: pl.DataFrame,
     files: Sequence[tuple[Path, str]],
     own_types: Collection[int],
-    timed: Collection[str],
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
-    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `timed`: segments of which the law of their
-    kind says when each frame arrives.
+    `frames` with row, end and fate; `own_types`: EtherTypes of workloads.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -35,14 +34,14 @@ def check_headers(
     heard = hearing(network) if network is not None else Hearing()
     carried = [
         ethernet.check_places(frames, ports),
-        carriage.check_carriage(frames, ports, read, heard, _undelivered(run), _ends_ns(run, timed)),
+        carriage.check_carriage(frames, ports, read, heard),
         carriage.check_order(frames, heard.keeps_order, heard.pairs),
     ]
     if run.by_hand:
         return pl.concat(carried)
     if network is not None:  # what its packets must be is the law of their segment
         frames = frames.filter(~pl.col("capture").is_in(network.mapped_captures))
-    sent = sent_frames(frames, ports)
+    sent, taken = sent_frames(frames, ports), intact(frames)
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
@@ -52,7 +51,7 @@ def check_headers(
             ethernet.check_ethernet(sent, ports, hops, own_types),
             ethernet.check_padding(sent, read(sent)),
             arp.check_arp(
-                frames,
+                taken,
                 sent,
                 ports,
                 read,
@@ -62,8 +61,8 @@ def check_headers(
             ),
             ip.check_ip(sent, hops),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
-            icmp.check_icmp(frames, sent, read),
-            tcp.check_tcp(frames, sent, ports, read, _end_ns(run)),
+            icmp.check_icmp(taken, sent, read),
+            tcp.check_tcp(taken, sent, ports, read, _end_ns(run)),
         ]
     )
 
@@ -72,20 +71,3 @@ def _end_ns(run: RunDirectory) -> int | None:
     """When a run of the virtual clock ended."""
     end_ns = (run.counters or {}).get("virtual_ns")
     return end_ns if run.clock == "virtual" and isinstance(end_ns, int) else None
-
-
-def _ends_ns(run: RunDirectory, timed: Collection[str]) -> dict[str, int]:
-    """The same by capture."""
-    end_ns = _end_ns(run)
-    return {} if end_ns is None else {f"wire/{name}.pcapng": end_ns for name in timed}
-
-
-def _undelivered(run: RunDirectory) -> dict[str, int]:
-    """Frames that were on their way when the run ended, by capture, as the fabric counts them."""
-    try:
-        return {
-            f"wire/{name}.pcapng": sum(int(port.get("undelivered", 0)) for port in counted["ports"].values())
-            for name, counted in (run.counters or {})["segments"].items()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return {}  # what of it cannot be read is named where counters are compared

@@ -36,8 +36,8 @@ UNPROVEN = (
 )
 
 _KEY = ["capture", "port", "octets_hash"]
-LAST_NS = 1_000_000_000
-"""Of the end of a run: what was sent in it may still have been on its way."""
+OVERTAKEN_NS = 1_000_000_000
+"""A frame may be overtaken by others that were sent so much later, and as much later again as one was on its way."""
 
 
 def check_carriage(
@@ -45,19 +45,15 @@ def check_carriage(
     ports: pl.DataFrame,
     read: Read,
     heard: Hearing,
-    undelivered: Mapping[str, int],
-    ends_ns: Mapping[str, int],
 ) -> pl.DataFrame:
-    """By capture: `undelivered`, how many frames were on their way when the run ended, and `ends_ns`, when that was, of
-    wires that are checked against their law to the ns (`verify.wires`): that says of the last frames whether they were
-    due."""
+    """`frames` as of `with_corrupted`."""
     table = frames.select(
         "row", "capture", "interface", "end", "time_ns", "direction", *FATE, "comment", "octets_hash", "eth_target",
-        "eth_type", "frame_length", "captured_length", "octets_begin",
+        "eth_type", "frame_length", "captured_length", "octets_begin", "corrupted",
     )  # fmt: skip
     return pl.concat(
         [
-            _balance(_carried(table, heard), ports, read, heard, undelivered, ends_ns),
+            _balance(_carried(table, heard), ports, read, heard),
             _fates(table, ports, heard),
             _collisions(table),
             _passed_on(table, ports, read),
@@ -111,9 +107,8 @@ def _balance(
     ports: pl.DataFrame,
     read: Read,
     heard: Hearing,
-    undelivered: Mapping[str, int],
-    ends_ns: Mapping[str, int],
 ) -> pl.DataFrame:
+    table = table.join(under_way(table, ports), on="row", how="left", maintain_order="left")
     sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     got = table.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
     of_capture = table.filter(pl.col("fate").is_null()).select("capture", port="interface").unique()
@@ -121,12 +116,15 @@ def _balance(
     of_capture = known.select("capture", "port").vstack(of_capture).unique()
     # What each port should hear of each sender's frames.
     expected = (
-        sent.select("capture", "octets_hash", "eth_target", "row", "time_ns", sender="interface")
+        sent.select("capture", "octets_hash", "eth_target", "row", "time_ns", "under_way", sender="interface")
         .join(of_capture, on="capture", how="left")
         .filter((pl.col("port") != pl.col("sender")) | pl.col("capture").is_in(list(heard.to_itself)))
         .group_by(*_KEY)
         .agg(
-            sent=pl.len(), sent_ns=pl.col("time_ns").max(), rows=pl.col("row"), eth_target=pl.col("eth_target").first()
+            sent=pl.len(),
+            rows=pl.col("row"),
+            eth_target=pl.col("eth_target").first(),
+            under_way=pl.col("under_way").sum(),
         )
     )
     arrived = got.group_by("capture", "octets_hash", port="interface").agg(received=pl.len(), got_rows=pl.col("row"))
@@ -151,23 +149,80 @@ def _balance(
             rows=pl.concat_list(pl.col("rows", "got_rows", "fate_rows").fill_null([])),
         )
     )
-    missing = pl.col("hears") & (pl.col("received") < pl.col("most") - pl.col("astray").fill_null(0))
-    last_ns = pl.col("capture").replace_strict(dict(ends_ns), default=None, return_dtype=pl.Int64) - LAST_NS
-    missing &= (pl.col("sent_ns") < last_ns).fill_null(True)
-    # The frames that the fabric counts as undelivered are the last ones.
-    latest = balance.filter(missing).sort("sent_ns", descending=True)
-    place = pl.int_range(pl.len()).over("capture")
-    under_way = latest.filter(place < pl.col("capture").replace_strict(dict(undelivered), default=0)).select(_KEY)
-    missed = balance.filter(missing).join(under_way, on=_KEY, how="anti")
-    wrong = pl.concat([balance.filter((pl.col("received") > pl.col("most")) & ~missing), missed]).sort(
-        pl.col("rows").list.min(), "port"
-    )
+    excused = pl.col("astray").fill_null(0) + pl.col("under_way").fill_null(0)
+    missing = pl.col("hears") & (pl.col("received") < pl.col("most") - excused)
+    wrong = balance.filter((pl.col("received") > pl.col("most")) | missing).sort(pl.col("rows").list.min(), "port")
     return findings(
         wrong.with_columns(call=pl.lit(None, pl.UInt32)),
         pl.lit(True),
         pl.format("frames received by {}", "port"),
         pl.format("{} with these bytes", "most"),
         pl.format("{}", "received"),
+    )
+
+
+def under_way(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
+    """row, under_way: of frames that were on their way when the run ended how many copies were.
+
+    Where the law of a wire is known (`ports.timed`), these are all that may have been: it says of each whether it was
+    due. Elsewhere they are as many as the fabric counts of each port, the last ones. `frames` as of `with_corrupted`,
+    `ports` as of `ports_of`.
+    """
+    nothing = pl.DataFrame(schema={"row": frames.schema["row"], "under_way": pl.Int64})
+    found = [nothing]
+    for capture, *port, number, timed in (
+        ports.filter((pl.col("undelivered") > 0) | pl.col("timed"))
+        .select(pl.col("end").str.extract(r"^([^|]*)"), "port", "mac", "joins", "undelivered", "timed")
+        .iter_rows()
+    ):
+        missing = _missing(frames.filter(pl.col("capture") == capture), *port)
+        last = missing.filter(pl.col("sent_ns") >= pl.col("since_ns")) if timed else missing.head(number)
+        found.append(last.group_by("row").agg(under_way=pl.len().cast(pl.Int64)))
+    return pl.concat(found).group_by("row").agg(pl.col("under_way").max())
+
+
+def _missing(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataFrame:
+    """Copies of frames that never came to a port, the last first: row, sent_ns, and `since_ns`, from when what was sent
+    may still have been on its way, as what did arrive shows."""
+    hears = pl.lit(joins) | (pl.col("eth_target") == mac) | (pl.col("eth_target") // (1 << 40) % 2 == 1)
+    seen = pl.col("fate").is_null()
+    sent = frames.filter(seen, hears, pl.col("direction") == OUTBOUND, pl.col("interface") != port)
+    came = frames.filter(seen, hears, pl.col("direction") == INBOUND, pl.col("interface") == port)
+    fates = frames.filter(pl.col("fate_to") == port)
+    step = pl.col("fate").replace_strict({LOST: -1, DROPPED: -1, DUPLICATED: 1}, default=0, return_dtype=pl.Int64)
+    if sent.height - sent["corrupted"].sum() + fates.select(step.sum()).item() <= came.height:
+        return pl.DataFrame(schema={"sent_ns": pl.Int64, "since_ns": pl.Int64, "row": frames.schema["row"]})
+    changed = fates.group_by("octets_hash").agg(change=step.sum())
+    table = (
+        sent.sort("time_ns")
+        .group_by("octets_hash", maintain_order=True)
+        .agg(rows=pl.col("row").reverse(), sent_ns=pl.col("time_ns").max(), corrupted=pl.col("corrupted").sum())
+        .join(changed, on="octets_hash", how="left")
+        .join(
+            came.group_by("octets_hash").agg(came=pl.len().cast(pl.Int64), came_ns=pl.col("time_ns").max()),
+            on="octets_hash",
+            how="left",
+        )
+        .with_columns(
+            since_ns=pl.col("sent_ns").filter(pl.col("came") > 0).max().fill_null(0)
+            - (pl.col("came_ns") - pl.col("sent_ns")).max().fill_null(0)
+            - OVERTAKEN_NS,
+            missing=pl.col("rows").list.len().cast(pl.Int64)
+            - pl.col("corrupted").cast(pl.Int64)
+            + pl.col("change").fill_null(0)
+            - pl.col("came").fill_null(0),
+        )
+    )
+    return (
+        table.filter(pl.col("missing") > 0)
+        .sort("sent_ns", descending=True)
+        .with_columns(copy=pl.int_ranges(pl.col("missing")))
+        .explode("copy")
+        .select(
+            "sent_ns",
+            "since_ns",
+            row=pl.col("rows").list.get(pl.min_horizontal("copy", pl.col("rows").list.len().cast(pl.Int64) - 1)),
+        )
     )
 
 

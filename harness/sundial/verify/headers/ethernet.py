@@ -9,7 +9,6 @@ import polars as pl
 
 from sundial.observe import Octets
 from sundial.observe.headers import ARP, ETHERNET, IPV4
-from sundial.verify.corruption import damaged_rows
 from sundial.verify.findings import findings, none
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.headers.ports import stations
@@ -26,7 +25,15 @@ def check_places(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     those which tshark and our own reader read differently; readers may differ about frames that the wire corrupted."""
     table = (
         frames.select(
-            "row", "end", "fate", "direction", "interface", "frame_length", "captured_length", "read_differently"
+            "row",
+            "end",
+            "fate",
+            "direction",
+            "interface",
+            "frame_length",
+            "captured_length",
+            "read_differently",
+            "damaged",
         )
         .join(ports.select("end", known=True), on="end", how="left")
         .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
@@ -53,7 +60,7 @@ def check_places(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
             ),
             findings(
                 table,
-                pl.col("read_differently").is_not_null() & ~pl.col("row").is_in(damaged_rows(frames).implode()),
+                pl.col("read_differently").is_not_null() & ~pl.col("damaged"),
                 pl.lit("header"),
                 pl.lit("the same for tshark and in the bytes"),
                 pl.format("other {}", "read_differently"),

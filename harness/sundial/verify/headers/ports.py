@@ -35,11 +35,15 @@ PORT: dict[str, pl.DataType] = {
     "forwards": pl.Boolean(),
     "inner": pl.Boolean(),
     "platform": pl.String(),
+    "undelivered": pl.Int64(),
+    "timed": pl.Boolean(),
 }
 """`machine`: its name, or that of a device. `broadcast`: the address of all on its network. `joins`: it joins segments
 and sends nothing of its own. Ports of one `domain` reach each other. `forwards`: the machine passes on packets of
 others. `inner`: on a segment within its machine, which hears itself and leaves checksums of UDP and TCP unfinished.
-`offloads`: the guest leaves checksums and segmentation to its adapter. `platform`: of the machine's image, if known."""
+`offloads`: the guest leaves checksums and segmentation to its adapter. `platform`: of the machine's image, if known.
+`undelivered`: frames that did not reach it before the run ended, as the fabric counts them. `timed`: the law of its
+segment says to the ns when frames arrive (`verify.wires`), and when the run ended is known."""
 
 BROADCAST = (1 << 48) - 1
 """The MAC address of all (IEEE 802.3)."""
@@ -68,6 +72,9 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
         [[item.segment for item in run.nodes[name].interfaces] for name in run.nodes if joins[name]]
         + [[port.segment for port in device.ports] for device in devices]
     )
+    undelivered = _undelivered(run)
+    exact = run.clock == "virtual" and isinstance((run.counters or {}).get("virtual_ns"), int)
+    timed = () if network is None or not exact else network.segments
     rows = []
     for node in run.nodes.values():
         for item in node.interfaces:
@@ -89,6 +96,8 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "forwards": forwards.get(node.name, False),
                     "inner": item.segment in inner,
                     "platform": None if (image := images.get(node.name)) is None else image.platform,
+                    "undelivered": undelivered.get((item.segment, port), 0),
+                    "timed": item.segment in timed,
                 }
             )
     for place in (each for device in devices for each in device.ports):
@@ -109,9 +118,23 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                 "forwards": False,
                 "inner": False,
                 "platform": None,
+                "undelivered": undelivered.get((place.segment, place.end), 0),
+                "timed": place.segment in timed,
             }
         )
     return pl.DataFrame(rows, schema=PORT)
+
+
+def _undelivered(run: RunDirectory) -> dict[tuple[str, str], int]:
+    """By segment and port."""
+    try:
+        return {
+            (name, port): int(counters.get("undelivered", 0))
+            for name, counted in (run.counters or {})["segments"].items()
+            for port, counters in counted["ports"].items()
+        }
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}  # what of it cannot be read is named where counters are compared
 
 
 def _broadcast(run: RunDirectory, port: str, network: str) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.observe.headers import TCP
-from sundial.verify import corruption
 from sundial.verify.corruption import Read
 from sundial.verify.findings import findings, none
 from sundial.verify.headers.ip import checksum_wrong, pseudo_header
@@ -352,7 +351,7 @@ def _check_ends(history: pl.DataFrame, frames: pl.DataFrame, end_ns: int) -> pl.
     """A FIN that comes in order is acknowledged at once (RFC 9293 section 3.10.7.4, eighth), unless a reset ends the
     connection."""
     out = pl.col("out")
-    fin, damaged = ~out & pl.col("fin"), corruption.damaged_rows(frames)
+    fin = ~out & pl.col("fin")
     last = frames.filter(pl.col("fate").is_null()).group_by("end").agg(last_ns=pl.col("time_ns").max())
     ended = history.group_by("conn").agg(
         call=pl.lit(None, pl.UInt32),
@@ -362,10 +361,9 @@ def _check_ends(history: pl.DataFrame, frames: pl.DataFrame, end_ns: int) -> pl.
         heard=pl.col("heard").max(),
         reset=pl.col("rst").any(),
         opened=pl.col("isn").first().is_not_null(),
-        damaged=pl.col("row").is_in(damaged.implode()).any(),
         end=pl.col("end").first(),
     ).join(last, on="end", how="left")  # fmt: skip
-    due = (pl.col("heard") >= pl.col("ended_at") - 1) & pl.col("opened") & ~pl.col("reset") & ~pl.col("damaged")
+    due = (pl.col("heard") >= pl.col("ended_at") - 1) & pl.col("opened") & ~pl.col("reset")
     due &= pl.col("last_ns") < end_ns - AT_ONCE_NS
     return findings(
         ended.with_columns(rows=pl.concat_list("rows")),

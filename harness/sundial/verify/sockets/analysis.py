@@ -13,9 +13,18 @@ from sundial.expect import Call
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.contention import Contention
-from sundial.verify.corruption import damaged_rows
+from sundial.verify.corruption import intact
 from sundial.verify.frames import DROPPED
-from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
+from sundial.verify.sockets import (
+    call_times,
+    contents,
+    flows,
+    messages,
+    reassembly,
+    retransmission_causes,
+    tcp,
+    udp,
+)
 from sundial.verify.sockets.busy_servers import Servers, services
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
 
@@ -69,12 +78,15 @@ def analyse(
     `transit`: what joins segments; without it one view is all there is.
     """
     frames = flows.add_flows(frames, flow_table)
-    conns = tcp.connections(frames)
+    whole_frames = intact(frames)
+    conns = tcp.connections(whole_frames)
     calls = _with_connections(calls, conns)
     calls, legs, expected = build(calls)
     refused = frames.filter(pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null())["row"]
-    damaged = damaged_rows(frames)
-    udp_frames = udp.attribute_udp(frames.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time, damaged)
+    # What was damaged behind IP waits with the fragments of its datagram, and may be read in spite of its checksum.
+    of_ip = frames.filter(~pl.col("damaged") | pl.col("passes_ip"))
+    with_damaged = udp.attribute_udp(of_ip.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time)
+    udp_frames = intact(with_damaged)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
     collected = {
         name: protocols[name].collected(part, expected, settings) for name, part in of_protocol.items() if settings
@@ -82,18 +94,23 @@ def analyse(
     together = pl.concat([_NOTHING_COLLECTED, *(part.select("call", "payload") for part in collected.values())])
     if places is None:
         places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), legs, together)
-    tcp_frames = tcp.attribute_tcp(tcp.positions(frames.select(_SEGMENT), conns), places)
+    tcp_frames = tcp.attribute_tcp(tcp.positions(whole_frames.select(_SEGMENT), conns), places)
     frames = _with_calls(frames, udp_frames, tcp_frames)
 
     sent_udp, sent_tcp = udp_frames.filter(pl.col("view") == "sent"), tcp.sent_segments(tcp_frames)
     datagrams, streamed = udp.datagrams(sent_udp), tcp.messages(sent_tcp)
-    arrived = datagrams if one_view else udp.datagrams(udp_frames.filter(pl.col("view") == "received"))
+    came = (
+        datagrams.with_columns(damaged=pl.lit(False))
+        if one_view
+        else reassembly.arrivals(with_damaged.filter(pl.col("view") == "received"))
+    )
+    arrived, readable = came.filter(~pl.col("damaged")), _readable(came, calls, protocols)
     call_legs, dropped = messages.with_legs(calls, legs), messages.dropped_frames(frames)
     alone = call_legs.join(together.select("call", reply=pl.lit(False)), on=["call", "reply"], how="anti")
     shared = [part for part in collected.values() if "records" in part.columns]
     findings = [
         messages.check_datagrams(datagrams, call_legs, dropped),
-        messages.check_attempts(datagrams, arrived, call_legs, dropped),
+        messages.check_attempts(datagrams, readable, call_legs, dropped),
         messages.check_messages(streamed, alone, calls.select("xid", "timestamps", call="id")),
     ]
     for name, protocol in protocols.items():
@@ -104,13 +121,15 @@ def analyse(
         findings += _balances(udp_frames, tcp_frames, transit)
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     of_calls = sent_udp.filter(pl.col("call").is_not_null())
-    whole = arrived.join(call_legs.select(*_SIDE, "layout"), on=[*_SIDE, "layout"], how="semi")
+    whole, read = (
+        part.join(call_legs.select(*_SIDE, "layout"), on=[*_SIDE, "layout"], how="semi") for part in (arrived, readable)
+    )
     needed = places.join(call_legs.select(*_SIDE, "payload", "needed"), on=_SIDE, how="left").with_columns(
         finish=pl.col("finish") - (pl.col("payload") - pl.col("needed")).fill_null(0)
     )
     complete = pl.concat(
         [
-            whole.group_by(_SIDE).agg(last_ns=pl.col("last_ns").min()),
+            read.group_by(_SIDE).agg(last_ns=pl.col("last_ns").min()),
             tcp.completions(tcp_frames, needed).select(*_SIDE, "last_ns"),
         ]
     )
@@ -147,7 +166,7 @@ def analyse(
         observed,
         whole,
         retransmission_causes.uncaused(
-            udp_frames,
+            with_damaged,
             datagrams,
             arrived,
             call_legs,
@@ -193,6 +212,13 @@ def _with_connections(calls: pl.DataFrame, conns: pl.DataFrame) -> pl.DataFrame:
     )
     over_tcp = tcp.assign_calls(calls.filter(pl.col("transport") == "tcp"), conns)
     return pl.concat([over_udp, over_tcp]).sort("id")
+
+
+def _readable(came: pl.DataFrame, calls: pl.DataFrame, protocols: Mapping[str, SocketProtocol]) -> pl.DataFrame:
+    """Datagrams that programs may read: those with a right checksum, and replies to clients that look at others."""
+    names = [name for name, protocol in protocols.items() if protocol.reads_refused]
+    theirs = calls.filter(pl.col("protocol").is_in(names))["id"].implode()
+    return came.filter(~pl.col("damaged") | (pl.col("reply") & pl.col("call").is_in(theirs)))
 
 
 _SIDE = ["call", "reply"]

@@ -20,6 +20,7 @@ from sundial.errors import BadInput
 from sundial.expect import Call, Leg, udp_leg
 from sundial.observe import Capture, divide, open_capture, read_opened
 from sundial.verify import classification, truncation
+from sundial.verify.corruption import NOTHING_CORRUPTED
 from sundial.verify.frames import with_places
 from sundial.verify.result import DisplayFilter, Verification
 from sundial.verify.sockets import flows, tcp
@@ -145,7 +146,7 @@ def _verify_part(piece: Capture, asked: _Asked, port: int | None) -> tuple[pl.Da
 def _frames(piece: Capture, asked: _Asked) -> pl.DataFrame:
     servers = {asked.name: {asked.transport: (asked.port,)}} if asked.port is not None else {}
     # What the wire did to frames, such a capture does not tell.
-    return with_places(read_opened([(piece, piece.path.name)], 0, servers)).with_columns(corrupted=pl.lit(0, pl.UInt32))
+    return with_places(read_opened([(piece, piece.path.name)], 0, servers)).with_columns(NOTHING_CORRUPTED)
 
 
 def _called(frames: pl.DataFrame, asked: _Asked) -> pl.DataFrame:

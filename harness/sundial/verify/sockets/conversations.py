@@ -19,7 +19,7 @@ import polars as pl
 from sundial.observe import RunDirectory
 from sundial.verify.classification import CALL
 from sundial.verify.conservation import Transit, check_balance
-from sundial.verify.corruption import damaged_rows
+from sundial.verify.corruption import intact
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import end_name
 from sundial.verify.sockets import flows, tcp
@@ -55,7 +55,7 @@ class Way:
     sent: Sequence[Segment]
     """At the sender's port, in time; what was sent again is there again."""
     received: Sequence[Segment]
-    """At the receiver's port, in time, without frames that the wire has damaged."""
+    """At the receiver's port, in time."""
     elsewhere: Sequence[Segment] = ()
     """At the ports of others, and what became of frames on the wire."""
     finished_ns: int | None = None
@@ -295,7 +295,8 @@ class _Spans:
 
 
 def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End]) -> Conversations:
-    """All connections to some ends. `frames` with row, end and fate."""
+    """All connections to some ends. `frames` with row, end, fate and what `with_corrupted` adds."""
+    frames = intact(frames)
     table = _flows(run, frames, set(servers))
     known = flows.add_flows(frames, table).filter(pl.col("flow").is_not_null())
     conns = tcp.connections(known)
@@ -305,8 +306,7 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
     begun = placed.filter(pl.col("conn").is_not_null())
     sent = begun.filter(pl.col("view") == "sent", pl.col("data") > 0).sort("conn", "reply", "pos", "time_ns", "row")
     streams, rows = _streams(sent, payloads(sent, files))
-    damaged = set(damaged_rows(frames))
-    segments = _segments(begun, damaged)
+    segments = _segments(begun)
     finished, reset = _first_flagged(placed, tcp.FIN), _first_flagged(placed, tcp.RST)
     resets: dict[int, list[int]] = {}
     for row, conn in placed.filter(pl.col("tcp_flags") & tcp.RST != 0).select("row", "conn").iter_rows():
@@ -414,12 +414,12 @@ def _streams(sent: pl.DataFrame, pieces: Iterator[bytes]) -> tuple[dict[tuple[in
     return streams, rows
 
 
-def _segments(placed: pl.DataFrame, damaged: set[int]) -> dict[tuple[int, bool, str], list[Segment]]:
+def _segments(placed: pl.DataFrame) -> dict[tuple[int, bool, str], list[Segment]]:
     """Frames with data by connection, direction and where they were seen, in time."""
     found: dict[tuple[int, bool, str], list[Segment]] = {}
     names = ["conn", "reply", "view", "pos", "data", "time_ns", "row"]
     table = placed.filter(pl.col("data") > 0).sort("time_ns", "row").select(names)
     for conn, reply, view, pos, data, at_ns, row in table.iter_rows():
-        place = view if view == "sent" or (view == "received" and row not in damaged) else "elsewhere"
+        place = view if view in ("sent", "received") else "elsewhere"
         found.setdefault((conn, reply, place), []).append(Segment(pos, pos + data, at_ns, row))
     return found

@@ -106,8 +106,8 @@ class SocketProtocol(Protocol):
         """`app` of its servers' services and of the lines in which they say what they counted; empty: they do not."""
 
     def counts(self, answers: pl.DataFrame, line: Mapping[str, Any]) -> Counts:
-        """What a server must have counted that gave these answers and wrote this line. Answers: transport, procedure,
-        size, conn, call, connections (of its server, in all), and head, the hexadecimal beginning of those over UDP."""
+        """What a server must have counted that gave these answers and wrote this line, beside its connections. Answers:
+        transport, procedure, size, conn, call, and head, the hexadecimal beginning of those over UDP."""
 
     @property
     def transports(self) -> Sequence[str]:
@@ -116,6 +116,10 @@ class SocketProtocol(Protocol):
     @property
     def asks_again_at_other_replies(self) -> bool:
         """A client that waits over UDP sends its request again when a reply to an earlier call comes."""
+
+    @property
+    def reads_refused(self) -> bool:
+        """A client takes a reply over UDP, too, whose checksum is wrong."""
 
     @property
     def least_reply(self) -> int:
@@ -180,6 +184,7 @@ class SocketDefaults:
     server_app = ""
     transports: Sequence[str] = tuple(sorted(IP_PROTOCOL, reverse=True))
     asks_again_at_other_replies = False
+    reads_refused = False
     least_reply = 0
     by_order = False
     waits_for_records = False

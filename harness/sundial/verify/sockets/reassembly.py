@@ -1,21 +1,188 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datagrams that have come whole and were not put together, since their machine had no memory left for fragments.
+"""How a machine puts datagrams together from the fragments that arrive, as Linux does (net/ipv4/ip_fragment.c and
+inet_fragment.c).
 
-Linux holds the fragments of a datagram for 30 s, of all datagrams together in 4 MiB (ipfrag_time and ipfrag_high_thresh
-in ip-sysctl), and takes no further ones while those are full. On a lossy wire what is asked for again and again fills
-that with datagrams that will never be whole.
+Fragments of one source, destination and identification wait in one queue. A copy of what waits there is dropped, so
+that copies make no second datagram unless all come again behind the first; an overlap discards the queue. A fragment is
+dropped with its queue after 30 s, or when more than 64 others of its source came in between (ipfrag_time and
+ipfrag_max_dist in ip-sysctl). All queues together may take 4 MiB (ipfrag_high_thresh): while those are full no further
+fragment is taken. On a lossy wire what is asked for again and again fills that with datagrams that will never be whole.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import polars as pl
 
+from sundial.verify.sockets.udp import datagrams, layout_item
+
 MEMORY = 4 << 20
 HELD_NS = 30_000_000_000
+MOST_APART = 64
 _PAGE = 4096
 """Linux takes no more for a frame of Ethernet's size: its head, its data and the management of both."""
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """What arrived. `number`: its place among all fragments of its source that arrived here."""
+
+    place: int
+    at_ns: int
+    number: int
+    begin: int
+    end: int
+    more: bool
+
+
+@dataclass
+class Queue:
+    """Fragments that wait, or were put together if it is `whole`."""
+
+    since_ns: int
+    number: int
+    places: list[int] = field(default_factory=list)
+    whole: bool = False
+    _runs: list[tuple[int, int]] = field(default_factory=list)
+    """Stretches, in their order; what continues the last fragment lengthens its stretch, all else is one of its own."""
+    _last: int | None = None
+    _length: int = 0
+    _meat: int = 0
+
+    def take(self, fragment: Fragment) -> bool:
+        """False if the queue is discarded: with a fragment that overlaps others, or another end."""
+        begin, end = fragment.begin, fragment.end
+        if fragment.more:
+            end -= end % 8
+            if end > self._length and self._last is not None:
+                return False
+        elif end < self._length or self._last not in (None, end):
+            return False
+        else:
+            self._last = end
+        self._length = max(self._length, end)
+        if end == begin:
+            return False
+        behind = self._runs[-1][1] if self._runs else 0
+        if self._runs and behind >= end:
+            at = bisect_right(self._runs, (begin, end))
+            near = self._runs[max(0, at - 1) : at + 1]
+            if any(first <= begin and end <= last for first, last in near):
+                return True
+            if any(begin < last and first < end for first, last in near):
+                return False
+            self._runs.insert(at, (begin, end))
+        elif self._runs and begin <= behind:
+            if begin < behind:
+                return False
+            self._runs[-1] = (self._runs[-1][0], end)
+        else:
+            self._runs.append((begin, end))
+        self.places.append(fragment.place)
+        self._meat += end - begin
+        self.whole = self._runs[0][0] == 0 and self._last is not None and self._meat == self._length
+        return True
+
+
+def put_together(fragments: Iterable[Fragment]) -> Iterator[Queue]:
+    """The queues that fragments of one source, destination and identification go through, in the order of arrival."""
+    queue: Queue | None = None
+    for fragment in fragments:
+        over = queue is not None and (
+            fragment.at_ns - queue.since_ns >= HELD_NS or fragment.number - queue.number > MOST_APART
+        )
+        if queue is None or over:
+            if queue is not None:
+                yield queue
+            queue = Queue(fragment.at_ns, fragment.number)
+        queue.number = fragment.number
+        if not queue.take(fragment) or queue.whole:
+            yield queue
+            queue = None
+    if queue is not None:
+        yield queue
+
+
+_KEY = ["end", "source", "target", "ip_id"]
+_NAMES = ["call", "reply", "layout", "count", "first_ns", "last_ns", "rows", "damaged"]
+
+
+def arrivals(frames: pl.DataFrame) -> pl.DataFrame:
+    """One row a datagram that arrived, whole or in part: call, reply, layout (see `legs.layout`), count, first_ns,
+    last_ns, rows and whether any of it is `damaged`. `frames`: UDP that arrived, with `call`."""
+    split = pl.col("more") | (pl.col("fragment_offset") > 0)
+    fragments = (
+        frames.filter(split).sort("time_ns", "row").with_columns(number=pl.int_range(pl.len()).over("end", "source"))
+    )
+    plain = _plain(fragments)
+    alone = pl.concat([frames.filter(~split), fragments.join(plain, on=_KEY, how="semi").drop("number")])
+    several = _through_queues(fragments.join(plain, on=_KEY, how="anti"))
+    return pl.concat(
+        [
+            *(
+                datagrams(alone.filter(pl.col("damaged") == damaged)).select(*_NAMES[:-1], damaged=pl.lit(damaged))
+                for damaged in (False, True)
+            ),
+            several,
+        ]
+    ).sort("call", "reply", "first_ns", "last_ns", maintain_order=True)
+
+
+def _plain(fragments: pl.DataFrame) -> pl.DataFrame:
+    """The datagrams (`_KEY`) whose queue holds all of their fragments: most."""
+    begin = pl.col("fragment_offset").cast(pl.Int64)
+    ordered = fragments.with_columns(
+        apart=pl.col("number").diff().over(_KEY),
+        before=(begin + pl.col("data")).shift(1).over(_KEY, order_by="fragment_offset"),
+    )
+    return (
+        ordered.group_by(_KEY)
+        .agg(
+            (pl.col("apart").fill_null(0) <= MOST_APART).all(),
+            (pl.col("before").fill_null(0) <= begin).all(),
+            held=pl.col("time_ns").max() - pl.col("time_ns").min() < HELD_NS,
+            intact=~pl.col("damaged").any(),
+            one=(~pl.col("more")).sum() <= 1,
+        )
+        .filter("apart", "before", "held", "intact", "one")
+        .select(_KEY)
+    )
+
+
+def _through_queues(fragments: pl.DataFrame) -> pl.DataFrame:
+    rows: list[tuple[int, list[int]]] = []
+    for _, part in fragments.group_by(_KEY, maintain_order=True):
+        columns = part.select(
+            "row",
+            "time_ns",
+            "number",
+            begin=pl.col("fragment_offset").cast(pl.Int64),
+            end=pl.col("fragment_offset").cast(pl.Int64) + pl.col("data"),
+            more="more",
+        )
+        for queue in put_together(Fragment(*each) for each in columns.iter_rows()):
+            rows.append((len(rows), queue.places))
+    queues = pl.DataFrame(rows, schema={"queue": pl.Int64, "row": pl.List(pl.UInt32)}, orient="row").explode("row")
+    return (
+        queues.join(fragments.with_columns(pl.col("row").cast(pl.UInt32)), on="row", how="inner")
+        .drop_nulls("call")
+        .sort("queue", "fragment_offset")
+        .group_by("queue", maintain_order=True)
+        .agg(
+            pl.col("call", "reply").first(),
+            layout=layout_item().str.join(","),
+            count=pl.len(),
+            first_ns=pl.col("time_ns").min(),
+            last_ns=pl.col("time_ns").max(),
+            rows=pl.col("row"),
+            damaged=pl.col("damaged").any(),
+        )
+        .select(_NAMES)
+    )
 
 
 def refused(frames: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:

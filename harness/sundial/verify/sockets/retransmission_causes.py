@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Mapping
 import polars as pl
 
 from sundial.verify.contention import Contention
-from sundial.verify.frames import CORRUPTED, turn
+from sundial.verify.frames import turn
 from sundial.verify.sockets import reassembly
 from sundial.verify.sockets.busy_servers import Servers
 from sundial.verify.sockets.other_replies import after_other_replies
@@ -142,18 +142,11 @@ def _events(
 ) -> pl.DataFrame:
     """What changes the counts of a call: call, at (ns), asked, answered, received.
 
-    A datagram in which the wire corrupted a frame counts as not received: its checksum is wrong. An answer that the
-    server's adapter did not send was given all the same.
+    An answer that the server's adapter did not send was given all the same.
     """
     whole = arrived.join(expected, on=["call", "reply", "layout"], how="semi")
-    corrupted = frames.filter(pl.col("fate") == CORRUPTED, pl.col("call").is_not_null())
     dropped = datagrams(frames.filter(pl.col("row").is_in(refused.implode())))
-    arrivals = pl.concat(
-        [
-            whole.select("call", "reply", at="last_ns", count=pl.lit(1)),
-            corrupted.select("call", "reply", at="time_ns", count=pl.lit(-1)),
-        ]
-    )
+    arrivals = whole.select("call", "reply", at="last_ns", count=pl.lit(1))
     answers = pl.concat([part.filter("reply").select("call", at="first_ns") for part in (sent, dropped)])
     zero, one = pl.lit(0), pl.lit(1)
     return pl.concat(

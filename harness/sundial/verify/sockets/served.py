@@ -146,7 +146,10 @@ class _Served:
         answers = self.answers
         if number < len(executed) and self.besides is None:
             answers = answers.filter(pl.col("answered_ns") < executed[number])
-        counts = _with_replays(self.protocol.counts(answers.filter("executed"), line), answers, line)
+        counted = answers.filter("executed")
+        counts = _with_replays(self.protocol.counts(counted, line), answers, line)
+        if "task" not in line:
+            counts = {**counts, "connections": _connections(counted, max(self.answers["connections"], default=0))}
         for field, expected in _sum(counts, {} if self.besides is None else self.besides.counts).items():
             seen = line.get(field)
             within = isinstance(expected, tuple) and isinstance(seen, int) and expected[0] <= seen <= expected[1]
@@ -257,6 +260,6 @@ def _answers(analysis: Analysis) -> pl.DataFrame:
     return pl.concat([over_udp, stamps]).join(calls, on="call").sort("answered_ns", "call")
 
 
-def connections(answers: pl.DataFrame) -> tuple[int, int]:
-    """Of a server over TCP: those of its answers so far, and perhaps some that wait for their first call."""
-    return answers["conn"].drop_nulls().n_unique(), max(answers["connections"], default=0)
+def _connections(answers: pl.DataFrame, most: int) -> tuple[int, int]:
+    """Of a server over TCP: those of its answers so far, and perhaps some that wait for their first one."""
+    return answers["conn"].drop_nulls().n_unique(), most

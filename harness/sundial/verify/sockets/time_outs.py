@@ -7,6 +7,8 @@ before. So a call to which a reply came has not timed out earlier.
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from sundial.observe import RunDirectory
@@ -37,7 +39,11 @@ def check_time_outs(run: RunDirectory, analysis: Analysis) -> pl.DataFrame:
         for number, step in enumerate(job.get("steps", ()))
         if "total_timeout_ms" in (options := step.get("options") or {})
     ]
-    schema = {"client": pl.String, "node_step": analysis.calls.schema["node_step"], "limit_ns": pl.Int64}
+    schema: dict[str, Any] = {
+        "client": pl.String,
+        "node_step": analysis.calls.schema["node_step"],
+        "limit_ns": pl.Int64,
+    }
     limit = pl.DataFrame(limits, schema, orient="row")
     came = (
         analysis.arrived.filter("reply")

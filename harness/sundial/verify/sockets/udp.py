@@ -23,7 +23,8 @@ _WHOLE = 1 << 16
 _UNNAMED = -1
 _PACKET = (
     "row", "capture", "interface", "end", "frame", "time_ns", "direction", "captured_length", "octets_begin", "source",
-    "target", "ip_id", "more", "fragment_offset", "ip_header", "fate", "corrupted", "flow", "reply", "view", "data",
+    "target", "ip_id", "more", "fragment_offset", "ip_header", "fate", "corrupted", "damaged", "flow", "reply", "view",
+    "data",
 )  # fmt: skip
 """What is needed of a frame once its call is known."""
 
@@ -34,28 +35,25 @@ def attribute_udp(
     flows: pl.DataFrame,
     protocols: Mapping[str, SocketProtocol],
     exact_time: bool,
-    damaged: pl.Series,
 ) -> pl.DataFrame:
     """UDP frames of the calls' flows with `call` (null: of none) and `data` (bytes above IP).
 
     `exact_time`: samples and captures share one clock, so that what a call's start says holds of its frames.
-    `damaged`: rows of frames as they were behind the flip of a bit, which may be in what names the call.
     """
     calls = calls.filter(pl.col("transport") == "udp")
     udp = frames.filter(pl.col("protocol") == UDP).with_columns(
         data=(pl.col("ip_length") - pl.col("ip_header")).cast(pl.Int64)
     )
-    heads = udp.filter(pl.col("flow").is_not_null(), pl.col("fragment_offset") == 0).with_columns(
-        key=datagram_key(flows, protocols)
-    )
+    # A first fragment whose ports may have been hit belongs to the others of its number.
+    later = (pl.col("fragment_offset") > 0) | (pl.col("more") & pl.col("damaged"))
+    heads = udp.filter(pl.col("flow").is_not_null(), ~later).with_columns(key=datagram_key(flows, protocols))
     heads, udp = heads.select(*_PACKET, "key"), udp.select(_PACKET)
     # A join by time takes no null for a key, and no key is negative.
     heads, calls = (part.with_columns(pl.col("key").fill_null(_UNNAMED)) for part in (heads, calls))
     begun = calls if exact_time else _begun_in_order(heads, calls)
     matched = last_begun(heads, begun, ("time_ns", "start_ns"), ["flow", "key"]).drop("start_ns", "key")
-    tails = udp.filter(pl.col("fragment_offset") > 0)
-    named = matched.filter("more", ~pl.col("row").is_in(damaged.implode()))
-    first = named.select("source", "target", "ip_id", "time_ns", "flow", "reply", "call")
+    tails = udp.filter(later)
+    first = matched.filter("more").select("source", "target", "ip_id", "time_ns", "flow", "reply", "call")
     tails = (
         tails.drop("flow", "reply")
         .sort("time_ns")
@@ -102,15 +100,19 @@ def datagram_key(flows: pl.DataFrame, protocols: Mapping[str, SocketProtocol]) -
     return key
 
 
-def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
-    """One row a datagram seen at one end: call, reply, layout (see `legs.layout`), count, first_ns, last_ns, rows.
+def layout_item() -> pl.Expr:
+    """A packet of a datagram in its layout."""
+    more = pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
+    return pl.concat_str("fragment_offset", pl.lit(":"), "data", more)
 
-    Copies of a packet (the wire's duplicates, a sender's reuse of an identification) make datagrams of their own.
+
+def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
+    """One row a datagram seen at its sender: call, reply, layout (see `legs.layout`), count, first_ns, last_ns, rows.
+
+    Where an identification is used again that is a datagram of its own.
     """
     name = ["call", "reply", "datagram", "copy"]
-    item = pl.concat_str(
-        "fragment_offset", pl.lit(":"), "data", pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
-    )
+    item = layout_item()
     attributed = frames.filter(pl.col("call").is_not_null())
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     # Most datagrams are one packet, and then nothing has to be gathered; nor counted, where no other capture has

@@ -114,7 +114,7 @@ class _Verification:
         files = [(run.path / name, name) for name in sorted(run.captures)]
         self.seen = sightings(run, frames, ends)
         self.own = own_frames(run, self.seen, self.ports)
-        self.traffic: Traffic = datagrams(self.own, octets_of(self.own, files), frames)
+        self.traffic: Traffic = datagrams(self.own, octets_of(self.own, files))
         self.activities = activities(run, samples, known)
         self.sides, self.unowned = divide(self.traffic.datagrams, self.activities)
         self.owner = {

@@ -12,7 +12,7 @@ import polars as pl
 from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER, udp_packets
 from sundial.observe import Octets, RunDirectory
 from sundial.verify.conservation import Transit, check_balance
-from sundial.verify.corruption import damaged_rows
+from sundial.verify.corruption import intact
 from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.headers.ports import BROADCAST
 from sundial.verify.sockets.flows import UDP
@@ -78,9 +78,10 @@ class Traffic:
 
 
 _NEEDED = (
-    "row", "end", "interface", "time_ns", "direction", "fate", "fate_adapter", "captured_length", "source", "target",
-    "source_port", "target_port", "ip_id", "more", "fragment_offset", "ip_length", "ip_header", "ip_checksum_right",
-    "eth_target", "octets_begin", "capture", "udp_head", "corrupted",
+    "row", "end", "interface", "time_ns", "direction", "fate", "fate_adapter", "captured_length", "source",
+    "target",
+    "source_port", "target_port", "ip_id", "more", "fragment_offset", "ip_length", "ip_header",
+    "eth_target", "octets_begin", "capture", "udp_head", "corrupted", "damaged", "passes_ip",
 )  # fmt: skip
 _DATAGRAM = ["source", "target", "ip_id"]
 
@@ -151,17 +152,15 @@ def own_frames(run: RunDirectory, seen: pl.DataFrame, ports: pl.DataFrame) -> pl
     )
 
 
-def datagrams(frames: pl.DataFrame, octets: Octets, all_frames: pl.DataFrame) -> Traffic:
-    """`frames` as of `own_frames`, `octets` theirs; `all_frames` of the run."""
-    damaged = set(damaged_rows(all_frames).to_list())
+def datagrams(frames: pl.DataFrame, octets: Octets) -> Traffic:
+    """`frames` as of `own_frames`, `octets` theirs."""
     found: list[Datagram] = []
     open_ones: dict[tuple[str, str, str, str, int], Datagram] = {}
     unfinished: list[Datagram] = []
     for place, row in enumerate(frames.iter_rows(named=True)):
         begin = ETHERNET_HEADER + row["ip_header"]
         data = octets.frame(place)[begin : ETHERNET_HEADER + row["ip_length"]]
-        hit = row["row"] in damaged
-        if hit and not row["ip_checksum_right"]:
+        if row["damaged"] and not row["passes_ip"]:
             continue
         offset, more = row["fragment_offset"], row["more"]
         split = more or offset > 0
@@ -184,7 +183,7 @@ def datagrams(frames: pl.DataFrame, octets: Octets, all_frames: pl.DataFrame) ->
         each.layout.append(_piece(offset, len(data), more))
         each.rows.append(row["row"])
         each.whole_ns = row["time_ns"]
-        each.damaged |= hit
+        each.damaged |= row["damaged"]
         if not offset:
             each.source, each.target = (row["source"], row["source_port"]), (row["target"], row["target_port"])
         if not more:
@@ -201,10 +200,16 @@ def datagrams(frames: pl.DataFrame, octets: Octets, all_frames: pl.DataFrame) ->
 def balance(seen: pl.DataFrame, own: pl.DataFrame, transit: Transit) -> pl.DataFrame:
     """Findings about packets of which another number arrived than were sent, lost and doubled."""
     views = own.filter(~pl.col("refused")).select("row", "view")
-    table = seen.join(views, on="row", how="left", maintain_order="left").with_columns(
-        view=pl.when(pl.col("fate").is_not_null()).then(pl.lit("fate")).otherwise(pl.col("view").fill_null("passing")),
-        call=pl.lit(None, pl.UInt32),
-        reply=pl.lit(False),
+    table = (
+        intact(seen)
+        .join(views, on="row", how="left", maintain_order="left")
+        .with_columns(
+            view=pl.when(pl.col("fate").is_not_null())
+            .then(pl.lit("fate"))
+            .otherwise(pl.col("view").fill_null("passing")),
+            call=pl.lit(None, pl.UInt32),
+            reply=pl.lit(False),
+        )
     )
     key = [*_DATAGRAM, "fragment_offset", "ip_length", "more", "udp_head", "reply"]
     what = pl.format("packet {} from {}, bytes from {}", "ip_id", "source", "fragment_offset")

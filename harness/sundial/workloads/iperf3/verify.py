@@ -24,7 +24,7 @@ from sundial.verify.sockets.payloads import payloads
 from sundial.verify.sockets.protocol import IP_PROTOCOL, Files
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads.iperf3.model import PORT
-from sundial.workloads.iperf3.verify_control import COOKIE, read_control
+from sundial.workloads.iperf3.verify_control import COOKIE, RESULTS_AT, read_control
 from sundial.workloads.iperf3.verify_result import check_result, check_said, uncounted_bytes
 from sundial.workloads.iperf3.verify_transfers import (
     UDP_ANSWER,
@@ -32,12 +32,15 @@ from sundial.workloads.iperf3.verify_transfers import (
     Connections,
     check_blocks,
     check_datagrams,
+    least_lost,
     local_ports,
     open_connections,
 )
 
 CLIENT = "iperf3-client"
 _CONTROL_MOST = 1 << 20
+_UNREAD_NS = {True: 20_000_000, False: 1_000_000_000}
+"""How long a datagram may wait for the server that had arrived, under the virtual and under the real clock."""
 _Row = tuple[None, str, str, str, list[int]]
 
 UNPROVEN: tuple[str, ...] = (
@@ -82,11 +85,15 @@ class _Iperf3(Verifier):
         known = known.with_columns(call=pl.lit(None, pl.UInt32))
         streams = open_connections(known, files)
         taken: set[int] = set()
+        given_up = [test for test in tests if test.result.get("error")]
         for test in tests:
+            if test in given_up:
+                rows.append(test.row("error", "none", str(test.result["error"])))
+                continue
             rows += check_result_of(test)
             own = table.filter(pl.col("client_address") == _address(run, test))
             rows += _check_test(run, test, own, known, streams, taken)
-        taken |= _refused(known)
+        taken |= _refused(known) | _begun_by(run, given_up, table, known, taken)
         of_tests = known.filter(pl.col("flow").is_in(list(taken)))
         transit = transit_of(frames, ports_of(run))
         segment = pl.format("{} bytes at {}", "data", "pos")
@@ -100,6 +107,28 @@ class _Iperf3(Verifier):
         return Background(
             pl.concat([_findings(rows), *balances]), of_tests.select("row", pl.lit("iperf3").alias("class"))
         )
+
+
+def _begun_by(
+    run: RunDirectory, given_up: Sequence[_Test], table: pl.DataFrame, known: pl.DataFrame, taken: set[int]
+) -> set[int]:
+    """Flows that belong to no other test, of clients that gave a test up: iperf3 does not say which they were."""
+    found: set[int] = set()
+    first = known.group_by("flow").agg(pl.col("time_ns").min())
+    for test in given_up:
+        mine = table.filter(
+            pl.col("client_address") == _address(run, test), pl.col("server_address") == str(test.options["server"])
+        ).join(first, on="flow")
+        if run.clock == "virtual":
+            mine = mine.filter(pl.col("time_ns").is_between(*_interval(run, test)))
+        found |= set(mine["flow"]) - taken
+    return found
+
+
+def _interval(run: RunDirectory, test: _Test) -> tuple[int, int]:
+    """When a test began and ended, by its client."""
+    zero_ns = run.nodes[test.client].zero_ns
+    return test.record["start"] - zero_ns, test.record["end"] - zero_ns
 
 
 def _refused(known: pl.DataFrame) -> set[int]:
@@ -209,15 +238,30 @@ def _check_test(
     for difference in check_said(said, test.options, test.result):
         yield test.row(*difference)
     yield from _times(run, test, streams, conn)
+    read_ns = _ended_ns(streams, conn) - _UNREAD_NS[run.clock == "virtual"]
     for number, port in enumerate(ports):
         mine = of_data.filter(pl.col("client_port") == port)
         if mine.height != 1:
             yield test.row(f"stream {number}", f"a flow from port {port}", str(mine.height))
         elif test.udp:
-            yield from _check_flow(test, number, known.filter(pl.col("flow") == mine["flow"][0]), streams.files)
+            of_flow = known.filter(pl.col("flow") == mine["flow"][0])
+            yield from _check_flow(test, number, of_flow, streams.files, read_ns)
         else:
-            of_flow = conns.filter(pl.col("flow") == mine["flow"][0])["conn"].to_list()
-            yield from _check_stream(test, number, of_flow, streams, wanted)
+            of_stream = conns.filter(pl.col("flow") == mine["flow"][0])["conn"].to_list()
+            yield from _check_stream(test, number, of_stream, streams, wanted)
+
+
+def _ended_ns(streams: Connections, conn: int) -> int:
+    """When the server asked for the client's results: it reads no data after that."""
+    word = RESULTS_AT
+    said = streams.frames.filter(
+        pl.col("conn") == conn,
+        "reply",
+        pl.col("view") == "sent",
+        pl.col("pos") <= word,
+        pl.col("pos") + pl.col("data") > word,
+    )
+    return int(said["time_ns"].min() or 0)  # type: ignore[arg-type]
 
 
 def _whole(streams: Connections, conn: int, reply: bool) -> bytes:
@@ -238,8 +282,7 @@ def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int) -> I
     """Under virtual time: the control connection begins after the test did, and is over before it."""
     if run.clock != "virtual":
         return
-    zero_ns = run.nodes[test.client].zero_ns
-    start, end = test.record["start"] - zero_ns, test.record["end"] - zero_ns
+    start, end = _interval(run, test)
     sent = streams.frames.filter(pl.col("conn") == conn, pl.col("view") == "sent", ~pl.col("reply"))
     times = sent["time_ns"].to_list()
     words = sent.filter(pl.col("data") > 0)["time_ns"].to_list()
@@ -281,7 +324,7 @@ def _check_stream(
     back = fresh.filter("reply")
     if back.height:
         yield test.row(where, "nothing from the server", f"{back['fresh'].sum()} bytes", back["row"].to_list())
-    again = fresh.filter(~pl.col("reply"), pl.col("fresh") < pl.col("data")).height
+    again = fresh.filter(~pl.col("reply"), pl.col("fresh") < pl.col("data")).height + streams.opened_again(conn)
     dropped = streams.frames.filter(pl.col("conn") == conn, pl.col("fate") == DROPPED).height
     if again + dropped < int(sender.get("retransmits") or 0):
         yield test.row(f"{where} retransmits", f"{again} in the capture", f"{sender.get('retransmits')} by the client")
@@ -290,8 +333,9 @@ def _check_stream(
         yield test.row(f"{where} payload", "the same block as before", f"another at byte {place}", [row])
 
 
-def _check_flow(test: _Test, number: int, frames: pl.DataFrame, files: Files) -> Iterator[_Row]:
-    """One UDP stream: opened by both, then datagrams with numbers from 1, as many as the client says."""
+def _check_flow(test: _Test, number: int, frames: pl.DataFrame, files: Files, read_ns: int) -> Iterator[_Row]:
+    """One UDP stream: opened by both, then datagrams with numbers from 1, as many as the client says. The server has
+    read what had arrived by `read_ns`."""
     where = f"stream {number}"
     end = ((test.result.get("end") or {}).get("streams") or [{}] * (number + 1))[number].get("udp") or {}
     sent = frames.filter(pl.col("view") == "sent").sort("time_ns", "row")
@@ -304,9 +348,10 @@ def _check_flow(test: _Test, number: int, frames: pl.DataFrame, files: Files) ->
     packets, lost = int(end.get("packets") or 0), int(end.get("lost_packets") or 0)
     if not packets - dropped <= data.height <= packets or packets == 0:
         yield test.row(f"{where} packets", f"{packets}, and more than 0", f"{data.height} on the wire")
-    arrived = frames.filter(pl.col("view") == "received", ~pl.col("reply")).height - 1
-    if arrived < packets - lost:
-        yield test.row(f"{where} lost", f"at least {packets - arrived}", str(lost))
+    arrived = frames.filter(pl.col("view") == "received", ~pl.col("reply")).sort("time_ns", "row")
+    least = least_lost(payloads(arrived, files), arrived["time_ns"], read_ns)
+    if lost < least:
+        yield test.row(f"{where} lost", f"at least {least}", str(lost))
     size = int(((test.result.get("start") or {}).get("test_start") or {}).get("blksize") or 0)
     if int(end.get("bytes") or 0) != packets * size:
         yield test.row(f"{where} bytes", str(packets * size), str(end.get("bytes")))

@@ -9,7 +9,7 @@ begins with its time and its number (`iperf_udp.c`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -50,6 +50,17 @@ class Connections:
         reached = spans.with_columns(before=pl.col("stop").cum_max().shift(1).fill_null(0))
         gap = reached.filter(pl.col("pos") > pl.col("before"))
         return int((gap["before"].head(1) if gap.height else reached["stop"].sort().tail(1)).sum())
+
+    def opened_again(self, conn: int) -> int:
+        """How many SYN and FIN without data a client sent again: TCP_INFO counts them as well."""
+        sent = self.frames.filter(
+            pl.col("conn") == conn,
+            ~pl.col("reply"),
+            pl.col("view") == "sent",
+            pl.col("data") == 0,
+            pl.col("tcp_flags") & (tcp.SYN | tcp.FIN) != 0,
+        )
+        return sent.height - sent.select("pos", "tcp_flags").n_unique()
 
     def read(self, conn: int, reply: bool, count: int) -> bytes:
         """The first `count` bytes of one direction."""
@@ -161,6 +172,24 @@ def check_datagrams(sent: pl.DataFrame, files: Files, size: int) -> Iterator[tup
         elif piece[:_NUMBER_AT] < before:
             yield row, "datagram.time", f"{before.hex()} or later", piece[:_NUMBER_AT].hex()
         before = piece[:_NUMBER_AT]
+
+
+def least_lost(arrived: Iterable[bytes], times: Iterable[int], read_ns: int) -> int:
+    """The least that a server may count as lost of a stream whose datagrams arrived so, of which it has read those that
+    had by `read_ns`: as `iperf_udp_recv` counts, the numbers that are left out, less what comes behind a later one."""
+    highest, lost, least = 0, 0, None
+    for piece, at_ns in zip(arrived, times, strict=True):
+        if len(piece) < DATAGRAM_HEAD:
+            continue
+        if at_ns > read_ns:
+            least = lost if least is None else min(least, lost)
+        number = int.from_bytes(piece[_NUMBER_AT:DATAGRAM_HEAD], "big")
+        if number > highest:
+            lost += number - 1 - highest
+            highest = number
+        else:
+            lost = max(0, lost - 1)
+    return lost if least is None else min(least, lost)
 
 
 def open_connections(frames: pl.DataFrame, files: Files) -> Connections:

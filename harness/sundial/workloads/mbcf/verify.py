@@ -12,6 +12,7 @@ from sundial.model.images import IMAGES
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.contention import Contention
+from sundial.verify.corruption import intact
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import machine
 from sundial.verify.headers.ports import ports_of
@@ -85,7 +86,7 @@ class _Mbcf:
         findings = [
             channels.findings,
             pl.DataFrame(judgement.findings, schema=FINDING, orient="row"),
-            _balance(over_mbcf, transit),
+            _balance(intact(over_mbcf), transit),
             check_connections(first),
             check_names(first, transactions.transactions),
             check_fields(over_mbcf, transit.ends, _meaning, _epochs(run)),

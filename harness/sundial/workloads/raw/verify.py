@@ -12,7 +12,6 @@ from sundial.expect import Call, Shape
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import Bytes, Counts, Message, Part, SocketDefaults, SocketProtocol
-from sundial.verify.sockets.served import connections
 from sundial.verify.sockets.stream import Stream
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads import functions
@@ -52,7 +51,6 @@ class _Raw(SocketDefaults):
             "bytes": int(answers["size"].sum()) + HEADER * answers.filter(called).height,
             "bad_payload": 0,
             "retransmits": again.height,
-            "connections": connections(answers),
         }
 
     def key(self) -> pl.Expr:

@@ -70,8 +70,10 @@ def check_bindings(
     """
     bindings = _bindings(run, records, ahead_ns)
     asked = portmap_frames(frames).filter(pl.col("fate").is_null())
-    client = pl.when("asks").then("source").otherwise("target")
-    asked = asked.with_columns(client_address=client)
+    asked = asked.with_columns(
+        client_address=pl.when("asks").then("source").otherwise("target"),
+        client_port=pl.when("asks").then("source_port").otherwise("target_port"),
+    )
     slack = 0 if run.clock == "virtual" else REAL_CLOCK_SLACK_NS
     inside = (
         asked.sort("time_ns")
@@ -96,15 +98,18 @@ def check_bindings(
             _turns(bindings, calls),
         ]
     )
-    rows = pl.concat([inside.select("row"), _late_answers(asked, inside).select("row")])
+    rows = pl.concat([inside.select("row"), _late(asked, inside).select("row")])
     return Background(problems, rows.select("row", pl.lit("binding").alias("class")))
 
 
-def _late_answers(asked: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
-    """Answers that came after their binding was over: a question that was asked twice is answered twice."""
-    names = ["client_address", "rpc_xid"]
+def _late(asked: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
+    """What came after its binding was over: a question that had been asked again before the answer came, on its way,
+    and the answer to it. No client asks after that."""
+    names = ["client_address", "client_port", "rpc_xid"]
+    late = asked.join(inside, on="row", how="anti")
     questions = inside.filter("asks").select(names).drop_nulls().unique()
-    return asked.filter(~pl.col("asks")).join(inside, on="row", how="anti").join(questions, on=names, how="semi")
+    by_client = pl.col("asks") & (pl.col("direction") == OUTBOUND)
+    return late.filter(~by_client).join(questions, on=names, how="semi")
 
 
 def _bindings(

@@ -43,7 +43,7 @@ def frames(*pieces: tuple[float, str, int, bool, bytes]) -> tuple[pl.DataFrame, 
                 "row": number, "end": "lan|client:eth0", "machine": "client", "mtu": MTU, "view": view,
                 "time_ns": int(at_ms * MS), "source": "10.0.0.1", "target": "10.0.0.2", "source_port": 40000,
                 "target_port": 1027, "ip_id": 77, "more": more, "fragment_offset": offset, "ip_header": 20,
-                "ip_length": 20 + len(payload), "ip_checksum_right": True, "fate": None, "direction": 2,
+                "ip_length": 20 + len(payload), "damaged": False, "passes_ip": False, "fate": None, "direction": 2,
                 "octets_hash": number,
             }
         )  # fmt: skip
@@ -54,7 +54,7 @@ def frames(*pieces: tuple[float, str, int, bool, bytes]) -> tuple[pl.DataFrame, 
 
 def together(*pieces: tuple[float, str, int, bool, bytes]) -> Traffic:
     table, octets = frames(*pieces)
-    return datagrams(table, octets, table)
+    return datagrams(table, octets)
 
 
 def udp(payload: bytes) -> bytes:

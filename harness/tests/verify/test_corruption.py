@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames that the wire corrupted: no receiver takes them, and nothing is read from their headers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sundial.verify import Verification, verify_run
+from tests.verify.bed import ACK, CLIENT, PUSH, RAW_PORT, RPC_PORT, SERVER, Bed, Record, Stream, rpc_call, rpc_reply
+
+ETHERNET, IP, UDP, TCP = 14, 20, 8, 32
+SOURCE_MAC = range(6, 12)
+
+
+def flipped(frame: bytes, bit: int) -> bytes:
+    changed = bytearray(frame)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def corrupt(bed: Bed, source: str, frame: bytes, bit: int, *, reported: bool = True) -> None:
+    """A frame leaves, and arrives with a bit flipped."""
+    here, there, way = (
+        (0, 1, "client:eth0 to server:eth0") if source == CLIENT else (1, 0, "server:eth0 to client:eth0")
+    )
+    damaged = flipped(frame, bit)
+    bed.records.append(Record(bed.now, here, 2, frame))
+    if reported:
+        comment = f"corrupted: bit {bit % 8} of byte {bit // 8}, {way}"
+        bed.records.append(Record(bed.now + 500, 2, 0, damaged, comment))
+    bed.records.append(Record(bed.now + 2_000, there, 1, damaged))
+    bed.now += 10_000
+
+
+def explained(bed: Bed) -> Verification:
+    path = bed.write() / "run.json"
+    scenario = {"name": "test", "expect": {"retransmissions": "explained", "failures": "none"}}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scenario": scenario}))
+    return verify_run(path.parent)
+
+
+def over_tcp(directory: Path, bits: range) -> Bed:
+    """Calls whose requests each arrive once with another bit flipped, and then as they are."""
+    bed = Bed(directory / "run")
+    bed.batch("echo-client", "tcp", 16, RPC_PORT, 700)
+    stream = Stream(bed, 700, RPC_PORT, {CLIENT: 1_000, SERVER: 2**32 - 500})
+    stream.open()
+    for number, bit in enumerate(bits):
+        data = (0x80000000 | len(rpc_call(number, 16))).to_bytes(4) + rpc_call(number, 16, number=number)
+        corrupt(bed, CLIENT, stream.frame(CLIENT, ACK | PUSH, stream.sent[CLIENT], data), bit)
+        stream.call(16, number, [len(data)], [4 + len(rpc_reply(number, 16))])
+    return bed
+
+
+def over_udp(directory: Path, bits: range, size: int) -> Bed:
+    """The same of datagrams. A request that the server takes for all that is answered at once."""
+    bed = Bed(directory / "run")
+    bed.batch("echo-client", "udp", size, RPC_PORT, 700)
+    for number, bit in enumerate(bits):
+        start = bed.now - 1
+        message, reply = rpc_call(number, size, number=number), rpc_reply(number, size, number)
+        first, *others = bed.datagram(CLIENT, (700, RPC_PORT), message)
+        corrupt(bed, CLIENT, first, bit)
+        bed.send(CLIENT, others)
+        again = bit // 8 not in SOURCE_MAC
+        if again:
+            bed.now += 1_000_000
+            bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), message))
+        bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), reply))
+        bed.sample(start, number, retransmits=int(again))
+    return bed
+
+
+# In the gate one bit of each octet.
+EACH_OCTET = [3, *(pytest.param(step, marks=pytest.mark.night) for step in (0, 5, 7))]
+
+
+@pytest.mark.parametrize("bit", EACH_OCTET)
+def test_a_bit_of_any_octet_of_a_segment_may_be_hit(tmp_path: Path, bit: int) -> None:
+    result = verify_run(over_tcp(tmp_path, range(bit, 8 * (ETHERNET + IP + TCP + 8), 8)).write())
+    assert result.problems == []
+    assert result.classified["corrupted"] == ETHERNET + IP + TCP + 8 - len(SOURCE_MAC)
+
+
+@pytest.mark.parametrize("bit", EACH_OCTET)
+@pytest.mark.parametrize("size", [16, pytest.param(3000, marks=pytest.mark.night)])
+def test_a_bit_of_any_octet_of_a_datagram_may_be_hit(tmp_path: Path, bit: int, size: int) -> None:
+    bed = over_udp(tmp_path, range(bit, 8 * (ETHERNET + IP + UDP + 8), 8), size)
+    result = explained(bed)
+    assert result.problems == []
+    assert result.classified["corrupted"] == ETHERNET + IP + UDP + 8 - len(SOURCE_MAC)
+
+
+@pytest.mark.parametrize(
+    "octet", [36, 41, pytest.param(16, marks=pytest.mark.night), pytest.param(47, marks=pytest.mark.night)]
+)
+def test_a_change_that_the_wire_does_not_report_is_found(tmp_path: Path, octet: int) -> None:
+    bed = over_tcp(tmp_path, range(0))
+    stream = Stream(bed, 701, RAW_PORT, {CLIENT: 1, SERVER: 2})
+    corrupt(bed, CLIENT, stream.frame(CLIENT, ACK, 0), 8 * octet, reported=False)
+    assert "frames received by server:eth0" in {each["field"] for each in verify_run(bed.write()).problems}
+
+
+def test_a_repetition_needs_a_cause_beside_a_frame_whose_damage_no_receiver_sees(tmp_path: Path) -> None:
+    bed = Bed(tmp_path / "run")
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    start = bed.now - 1
+    corrupt(bed, CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(1, 16))[0], 8 * SOURCE_MAC[0])
+    bed.now += 1_000_000
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(1, 16)))
+    bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(1, 16)))
+    bed.sample(start, 1, retransmits=1)
+    assert [each["field"] for each in explained(bed).problems] == ["request.retransmissions"]
