@@ -67,6 +67,7 @@ local function tuple(range, at, place, depth)
 end
 
 local CONSTANTS = { [0] = "None", [1] = "b''", [2] = "()", [3] = "True", [4] = "False", [5] = "NotImplemented", [6] = "Ellipsis" }
+local AROUND_A_TUPLE = { [0x19] = "slice", [0x1a] = "frozenset" }
 
 decode = function(range, at, depth)
     local tag = range(at, 1):uint()
@@ -95,6 +96,14 @@ decode = function(range, at, depth)
         return { text = digits, int = tonumber(digits) }, at + count
     elseif tag == 0x18 then
         return { text = tostring(range(at, 8):float()) }, at + 8
+    elseif tag == 0x1b then
+        return { text = string.format("(%s%+gj)", tostring(range(at, 8):float()), range(at + 8, 8):float()) }, at + 16
+    elseif tag == 0x09 then
+        return decode(range, at, depth + 1)
+    elseif AROUND_A_TUPLE[tag] then
+        local value
+        value, at = decode(range, at, depth + 1)
+        return { text = AROUND_A_TUPLE[tag] .. (value.items and value.text or error("no tuple inside")) }, at
     end
     error(string.format("tag 0x%02x", tag))
 end

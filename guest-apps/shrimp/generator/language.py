@@ -15,10 +15,11 @@ from .layout import NESTED, ROOM, Array, Parameter, Procedure, Program, Scalar, 
 from .words import function, taken
 
 TOKEN = re.compile(
-    r"(?P<space>[ \t\r\f\v]+)|(?P<line>\n)|(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<foreign>^[%\#][^\n]*)"
-    r"|(?P<number>-?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)\b)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[{}()<>\[\]=;,*:])",
+    r"(?P<space>[ \t\r\f\v]+)|(?P<line>\n)|(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<open>/\*)|(?P<foreign>^[%\#][^\n]*)"
+    r"|(?P<number>-?[0-9][0-9A-Za-z_]*)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[{}()<>\[\]=;,*:])",
     re.DOTALL | re.MULTILINE,
 )
+NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 DIRECTIONS = ("in", "out", "inout")
 XDR_WORDS = frozenset(
     """
@@ -63,6 +64,8 @@ def tokens(text: str) -> Iterator[Token]:
         if match is None:
             raise Refused(line, f"{text[at]!a} is nothing in this language")
         kind, found = str(match.lastgroup), match.group()
+        if kind == "open":
+            raise Refused(line, "a comment begins here and does not end; write */")
         if kind == "foreign":
             outside(line, found.split()[0], "lines of the preprocessor and of the output")
         if kind not in ("space", "line", "comment"):
@@ -161,6 +164,9 @@ class Reader:
             digits = token.text.lstrip("-")
             if len(digits) > DIGITS:
                 raise Refused(token.line, f"{what}: a number of {len(digits)} digits; {DIGITS} at most")
+            if not NUMBER.fullmatch(token.text):
+                form = "; octal digits are 0 to 7" if digits.startswith("0") and digits.isdigit() else ""
+                raise Refused(token.line, f"{what}: {token.text} is not a number{form}")
             base = 16 if digits[:2].lower() == "0x" else 8 if digits.startswith("0") else 10
             return int(token.text, base)
         if token.kind == "word" and token.text in self.result.constants:
@@ -201,7 +207,7 @@ class Reader:
     def constant(self) -> None:
         name = self.new_name("a constant")
         self.expect("=")
-        self.result.constants[name] = self.ranged(f"constant {name}", -((1 << 63) - 1), (1 << 63) - 1)
+        self.result.constants[name] = self.ranged(f"constant {name}", -((1 << 63) - 1), (1 << 64) - 1)
         self.expect(";")
 
     def alias(self) -> None:
@@ -233,6 +239,8 @@ class Reader:
         self.types[name] = Scalar(f"enum {name}", 4, name, tuple(sorted(values.items())))
 
     def struct(self) -> None:
+        if self.next.text == "*":
+            outside(self.next.line, "struct *", "optional, and so recursive or of two forms")
         line, name = self.next.line, self.new_tag("a struct")
         self.open = name
         fields: dict[str, Type] = {}
@@ -351,7 +359,7 @@ class Reader:
         self.result.name = self.new_name("a program")
         self.expect("{")
         self.expect("version")
-        self.new_name("a version")
+        self.name("a version")  # a space of its own, and stubs do not have it (RFC 5531 section 12.3)
         self.expect("{")
         while not self.take("}"):
             self.procedure()

@@ -33,6 +33,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "array without a size": ("", "typedef int n[];", f"int[]: {OUTSIDE}unbounded"),
     "string result": ("", PROGRAM % "string GET(void) = 1;", f"string: {OUTSIDE}unbounded; typedef string NAME<N>"),
     "optional": ("", "typedef int *maybe;", f"int *: {OUTSIDE}optional, and so recursive or of two forms"),
+    "optional struct": ("", "struct *list { int a; };", f"struct *: {OUTSIDE}optional, and so recursive or of two forms"),
     "optional member": ("struct s { int a; };", "struct t { s *next; };", f"s *: {OUTSIDE}optional, and so recursive or of two forms"),
     "optional parameter": ("", call("inout int *n"), f"int *: {OUTSIDE}optional, and so recursive or of two forms"),
     "optional result": ("", PROGRAM % "int *GET(void) = 1;", f"int *: {OUTSIDE}optional, and so recursive or of two forms"),
@@ -89,6 +90,11 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "number of many digits": ("", f"const A = {'9' * 5000};", "constant A: a number of 5000 digits; 23 at most"),
     "type of a direction's name": ("", "typedef int inout;", "inout: is taken: the direction of a parameter"),
     "enumerator": ("", "enum e { A = 2147483648 };", "enumerator A 2147483648: -2147483648..2147483647"),
+    "constant of more than 64 bits": ("", "const A = 0x10000000000000000;", "constant A 18446744073709551616: -9223372036854775807..18446744073709551615"),
+    "octal": ("", "const A = 0128;", "constant A: 0128 is not a number; octal digits are 0 to 7"),
+    "number with letters": ("", "const A = 12ab;", "constant A: 12ab is not a number"),
+    "comment without its end": ("", "typedef int n; /* open", "a comment begins here and does not end; write */"),
+    "comment that is its own end": ("", "/*/ typedef int n;", "a comment begins here and does not end; write */"),
     "unknown constant": ("", "typedef int n<MANY>;", "expected a size, a number or a constant, not 'MANY'"),
     "missing semicolon": ("", "typedef int n const", "expected ';', not 'const'"),
     "no definition": ("", "int n;", "expected const, typedef, enum, struct or program, not 'int'"),
@@ -140,6 +146,25 @@ def test_the_sun_rpc_workload_s_file_is_too_large(tmp_path: Path) -> None:
     done = shrimpgen(SHRIMP.parent / "echo" / "echo.x", tmp_path)
     refusal = "opaque<4194304>: not in ShrimpRPC's subset: a buffer holds 1,044,472 bytes below its flag"
     assert (done.returncode, done.stderr) == (2, f"echo.x:9: {refusal}\n")
+
+
+def test_a_version_has_names_of_its_own(tmp_path: Path) -> None:
+    """RFC 5531 section 12.3: a version's name is in the scope of its program, as rpcgen takes it."""
+    text = "program SAME { version SAME { void F(void) = 0; } = 1; } = 1;"
+    assert hash_of(tmp_path, text) == hash_of(tmp_path, text.replace("version SAME", "version F"))
+
+
+def test_a_constant_has_64_bits(tmp_path: Path) -> None:
+    """As NFS version 4 has some (RFC 7531)."""
+    numbers = "const MOST = 0xffffffffffffffff; const FIRST = 0x8000000000000000; const SIGNED = 0x7fffffffffffffff;"
+    hash_of(tmp_path, f"{numbers} const OCTAL = 010;" + NULL)
+    source = '#include "one_shrimp.h"\n' + "".join(
+        f"_Static_assert({test}, \"\");\n" for test in ("OCTAL == 8", "sizeof MOST == 8", "sizeof SIGNED == 8")
+    )
+    source += "_Static_assert(_Generic(MOST, uint64_t: 1, default: 0) && _Generic(FIRST, uint64_t: 1, default: 0), \"\");\n"
+    (tmp_path / "one.c").write_text(source)
+    compiled(tmp_path, "one.o", flags=("-r", "-nostdlib", str(tmp_path / "one.c")))
+    assert "MOST = UINT64_C(18446744073709551615);" in (tmp_path / "one_shrimp.h").read_text()
 
 
 def test_the_twelve_functions_are_taken_as_rpcgen_takes_them(tmp_path: Path) -> None:

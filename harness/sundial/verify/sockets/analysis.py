@@ -18,7 +18,6 @@ from sundial.verify.frames import DROPPED
 from sundial.verify.sockets import (
     call_times,
     contents,
-    flows,
     messages,
     reassembly,
     retransmission_causes,
@@ -64,20 +63,21 @@ def analyse(
     *,
     exact_time: bool,
     settings: Sequence[Setting] = (),
+    begun: pl.DataFrame | None = None,
     places: pl.DataFrame | None = None,
     one_view: bool = False,
     lines: Mapping[str, Contention] | None = None,
     transit: Transit | None = None,
 ) -> Analysis:
-    """Match frames to calls and compare. `frames` with row, end and fate.
+    """Match frames to calls and compare. `frames` with row, end, fate and what `flows.add_flows` adds.
 
-    `build` adds `kind` to the calls and makes the expectations. `places` (conn, reply, call, begin, finish) says where
-    messages are in TCP streams; without it that follows from their expected lengths.
+    `build` adds `kind` to the calls and makes the expectations. `begun` (row, call) says of which calls datagrams are,
+    and `places` (conn, reply, call, begin, finish) where messages are in TCP streams; without them that follows from
+    names, times and expected lengths. With `places` streams are not compared: who has read them has done that.
     `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
     can be said about what arrived at the other end. `lines`: by port, when the wire in front of it was free.
     `transit`: what joins segments; without it one view is all there is.
     """
-    frames = flows.add_flows(frames, flow_table)
     whole_frames = intact(frames)
     conns = tcp.connections(whole_frames)
     calls = _with_connections(calls, conns)
@@ -85,13 +85,14 @@ def analyse(
     refused = frames.filter(pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null())["row"]
     # What was damaged behind IP waits with the fragments of its datagram, and may be read in spite of its checksum.
     of_ip = frames.filter(~pl.col("damaged") | pl.col("passes_ip"))
-    with_damaged = udp.attribute_udp(of_ip.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time)
+    with_damaged = udp.attribute_udp(of_ip.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time, begun)
     udp_frames = intact(with_damaged)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
     collected = {
         name: protocols[name].collected(part, expected, settings) for name, part in of_protocol.items() if settings
     }
     together = pl.concat([_NOTHING_COLLECTED, *(part.select("call", "payload") for part in collected.values())])
+    streams_read = places is not None
     if places is None:
         places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), legs, together)
     tcp_frames = tcp.attribute_tcp(tcp.positions(whole_frames.select(_SEGMENT), conns), places)
@@ -111,9 +112,10 @@ def analyse(
     findings = [
         messages.check_datagrams(datagrams, call_legs, dropped),
         messages.check_attempts(datagrams, readable, call_legs, dropped),
-        messages.check_messages(streamed, alone, calls.select("xid", "timestamps", call="id")),
     ]
-    for name, protocol in protocols.items():
+    if not streams_read:
+        findings.append(messages.check_messages(streamed, alone, calls.select("xid", "timestamps", call="id")))
+    for name, protocol in () if streams_read else protocols.items():
         own = alone.filter(pl.col("protocol") == name)
         theirs = collected.get(name, _NOTHING_COLLECTED)
         findings.append(protocol.check_streams(Streams(streamed, own, theirs, sent_tcp, places, files)))

@@ -98,3 +98,33 @@ def test_long_messages_are_inflated(tmp_path: Path) -> None:
 def test_what_is_no_brine_is_told(tmp_path: Path) -> None:
     ((malformed,),) = shown(tmp_path, [(True, frame(b"\x02\x07"))], 1448, "rpyc.malformed")
     assert malformed
+
+
+TYPES = {
+    "19 12 51 52 53": "slice(1, 2, 3)",
+    "19 12 00 16 03 393030 00": "slice(None, 900, None)",
+    "1a 12 55 56 57": "frozenset(5, 6, 7)",
+    "1a 02": "frozenset()",
+    "1b 402a000000000000 4032000000000000": "(13+18j)",
+    "1b 402a000000000000 c032000000000000": "(13-18j)",
+    "09 57": "7",
+    "09 16 03 393030": "900",
+    "11 1a 10 19 12 51 52 53 08 0a 61": "(frozenset(slice(1, 2, 3),), 'a')",
+}
+"""Of tags of rpyc/core/brine.py in RPyC 6.0.1, and 0x09 of 5.3.1, a long of Python 2."""
+
+
+def reply_with(value: str) -> tuple[bool, bytes]:
+    return True, frame(bytes.fromhex("02 11 57 11 51" + value))
+
+
+def test_each_type_of_brine_has_a_text(tmp_path: Path) -> None:
+    lines = shown(tmp_path, [reply_with(value) for value in TYPES], 1448, "rpyc.malformed", "rpyc.body")
+    assert flat(lines, 0) == []
+    assert flat(lines, 1) == [f"(1, {text})" for text in TYPES.values()]
+
+
+def test_what_brine_does_not_have_is_malformed(tmp_path: Path) -> None:
+    values = ["19 51", "1a 0a 61", "07", "1c 51", "1b 402a000000000000"]
+    lines = shown(tmp_path, [reply_with(value) for value in values], 1448, "rpyc.malformed")
+    assert len(flat(lines, 0)) == len(values)
