@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from sundial.verify.sockets.protocol import Counts
 from sundial.verify.sockets.served import PAUSE_NS, _executed, _Served
 from sundial.verify.workload import Counted
 from sundial.workloads.sunrpc.verify import SOCKETS
@@ -41,7 +42,7 @@ def line(calls: int, **more: Any) -> dict[str, Any]:
 def task_line(calls: int, **more: Any) -> dict[str, Any]:
     """The same of SSS-CORE's."""
     linux = {name: value for name, value in line(calls).items() if name != "connections"}
-    return {**linux, "task": 273, "executed": calls, "replayed": 0, "clients": 0, **more}
+    return {**linux, "task": 273, "executed": calls, "replayed": 0, "clients": 0, "clients_gone": 0, **more}
 
 
 def found(
@@ -104,13 +105,19 @@ def test_a_machine_that_is_quiet_at_the_end_has_written_all_counts() -> None:
     assert found(given, line(1), line(2), quiet=True) == []
 
 
-MBCF = Counted(
-    {
-        "executed": 2, "by_procedure": {**dict.fromkeys(COUNTED, 0), "echo": 2}, "bad_payload": 0, "undecodable": 0,
-        "bytes_in": 8, "bytes_out": 8, "duplicates": 0, "replayed": 0, "clients": 1, "clients_gone": (0, 1),
-    },
-    [5 * MS, 6 * MS],
-)  # fmt: skip
+TAKEN_NS = [PAUSE_NS * 2, PAUSE_NS * 2 + MS]
+
+
+def until(at_ns: int | None) -> Counts:
+    """Of two calls over MBCF of 4 bytes each, 400 ms after the run's beginning."""
+    done = sum(1 for taken_ns in TAKEN_NS if at_ns is None or taken_ns < at_ns)
+    by_procedure = {**dict.fromkeys(COUNTED, 0), "echo": done}
+    sums = {"bytes_in": 4 * done, "bytes_out": 4 * done, "duplicates": 0, "replayed": 0, "bad_payload": 0}
+    clients = {"clients": 1 if at_ns is None else (0, 1), "clients_gone": (0, 1)}
+    return {"executed": done, "by_procedure": by_procedure, "undecodable": 0, **sums, **clients}
+
+
+MBCF = Counted(until, TAKEN_NS)
 
 
 def both(**more: Any) -> dict[str, Any]:
@@ -120,6 +127,12 @@ def both(**more: Any) -> dict[str, Any]:
 
 def test_calls_over_mbcf_are_in_the_same_counts() -> None:
     assert found(answers(0, 1), both(), besides=MBCF) == []
+
+
+def test_a_line_in_a_pause_is_of_the_calls_before_it() -> None:
+    assert found(answers(0, 1), task_line(2), both(), besides=MBCF) == []
+    assert found(answers(0, 1), task_line(2, executed=3), both(), besides=MBCF) == ["server executed"]
+    assert found(answers(0, 1), task_line(2, task=1), both(), besides=MBCF) == ["server task"]
 
 
 def _wrong() -> Iterator[dict[str, Any]]:
