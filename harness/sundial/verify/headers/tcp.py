@@ -28,7 +28,7 @@ UNPROVEN = (
     "how long TCP delays an acknowledgement, and when it retransmits a segment",
     "the push flag of segments with data",
     "where the timestamps of a connection begin, which a TCP may choose",
-    "that data that arrived are acknowledged in the end, and a FIN where its port was not quiet for the last 100 ms",
+    "that data that arrived are acknowledged in the end, and a FIN where its port was not quiet at the end of the run",
     "the unit of TCP's timestamps; only that they do not go back and that echoes are received values",
     "a reset of a connection whose owner has closed it with data unread (RFC 2525 section 2.17)",
 )
@@ -39,8 +39,9 @@ _HISTORY = (
     "tcp_seq", "tcp_ack", "tcp_flags", "tcp_length", "tcp_header", "tcp_window",
 )  # fmt: skip
 """What is needed of a segment to follow its connection."""
-AT_ONCE_NS = 100_000_000
-"""How long a port must be quiet at the end of a run for an answer that was due at once to be missing."""
+AT_ONCE_NS, DELAYED_NS = 100_000_000, 300_000_000
+"""How long a port must be quiet at the end of a run for an acknowledgement to be missing that was due at once, or after
+200 ms at most (RFC 9293 section 3.8.6.3; TCP_DELACK_MAX of Linux, TCP_TMR_INTERVAL of lwIP)."""
 _HEADERS = 40
 """IPv4's and TCP's, without options."""
 _STAMPED = 12
@@ -349,8 +350,9 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
 
 
 def _check_ends(history: pl.DataFrame, frames: pl.DataFrame, end_ns: int) -> pl.DataFrame:
-    """A FIN that comes in order is acknowledged at once (RFC 9293 section 3.10.7.4, eighth), unless a reset ends the
-    connection."""
+    """A FIN that comes in order is acknowledged (RFC 9293 section 3.10.7.4, eighth), unless a reset ends the
+    connection: at once by an end that has sent its own. An end that has sent nothing but a SYN may not have accepted
+    the connection."""
     out = pl.col("out")
     fin, damaged = ~out & pl.col("fin"), corruption.damaged_rows(frames)
     last = frames.filter(pl.col("fate").is_null()).group_by("end").agg(last_ns=pl.col("time_ns").max())
@@ -361,12 +363,13 @@ def _check_ends(history: pl.DataFrame, frames: pl.DataFrame, end_ns: int) -> pl.
         acked=pl.col("acked").filter(out).max(),
         heard=pl.col("heard").max(),
         reset=pl.col("rst").any(),
-        opened=pl.col("isn").first().is_not_null(),
+        opened=(out & ~pl.col("syn")).any(),
+        closed=(out & pl.col("fin")).any(),
         damaged=pl.col("row").is_in(damaged.implode()).any(),
         end=pl.col("end").first(),
     ).join(last, on="end", how="left")  # fmt: skip
     due = (pl.col("heard") >= pl.col("ended_at") - 1) & pl.col("opened") & ~pl.col("reset") & ~pl.col("damaged")
-    due &= pl.col("last_ns") < end_ns - AT_ONCE_NS
+    due &= pl.col("last_ns") < end_ns - pl.when("closed").then(AT_ONCE_NS).otherwise(DELAYED_NS)
     return findings(
         ended.with_columns(rows=pl.concat_list("rows")),
         (due & (pl.col("acked").fill_null(0) < pl.col("ended_at"))).fill_null(False),
