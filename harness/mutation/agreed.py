@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from mutation import protocols
@@ -28,6 +29,9 @@ def damages(copy: Copy) -> Damages:
     for what, choose in GONE.items():
         if choose(every, Random(what)):
             yield Damage(f"agreed: {what} nowhere", _gone(choose))
+    for what, choose in TWICE.items():
+        if choose(every, Random(what)):
+            yield Damage(f"agreed: {what} twice", _twice(choose))
     if any(_is_arp(each, 2) for each in every):
         yield Damage("agreed: ARP reply 2 ms later, everywhere", _later(_first(_is_arp, 2)))
     if any(_is_port_mapper(each) for each in every):
@@ -85,6 +89,12 @@ GONE: dict[str, Choose] = {
 }
 
 
+TWICE: dict[str, Choose] = {
+    "ARP request": _first(_is_arp, 1),
+    "TCP RST": _last(_is_tcp, "TCP RST"),
+}
+
+
 def _gone(choose: Choose) -> Callable[[Copy, Random], None]:
     def apply(copy: Copy, random: Random) -> None:
         captures = copy.captures()
@@ -96,19 +106,41 @@ def _gone(choose: Choose) -> Callable[[Copy, Random], None]:
 
 def _remove(copy: Copy, captures: dict[str, Capture], frames: Sequence[Frame]) -> None:
     """Frames out of captures and counters."""
-    counters = copy.json(COUNTERS)
     gone = set(map(id, frames))
+    _count(copy, captures, gone, -1)
+    for capture in captures.values():
+        capture.frames = [each for each in capture.frames if id(each) not in gone]
+    write(copy, captures)
+
+
+def _twice(choose: Choose) -> Callable[[Copy, Random], None]:
+    """Once more after 3 ms, and counted."""
+
+    def apply(copy: Copy, random: Random) -> None:
+        captures = copy.captures()
+        frames = [frame for each in choose(transmissions(list(captures.values())), random) for frame in each.everywhere]
+        again = set(map(id, frames))
+        _count(copy, captures, again, 1)
+        for capture in captures.values():
+            copies = [replace(each, at_ns=each.at_ns + 3 * MS) for each in capture.frames if id(each) in again]
+            capture.frames = sorted([*capture.frames, *copies], key=lambda each: each.at_ns)
+        write(copy, captures)
+
+    return apply
+
+
+def _count(copy: Copy, captures: dict[str, Capture], frames: set[int], by: int) -> None:
+    """So many more of these frames (by id) in the fabric's counters."""
+    counters = copy.json(COUNTERS)
     for name, capture in captures.items():
         segment = counters["segments"][name.removeprefix("wire/").removesuffix(".pcapng")]
-        for frame in (each for each in capture.frames if id(each) in gone and not capture.is_fate(each)):
+        for frame in (each for each in capture.frames if id(each) in frames and not capture.is_fate(each)):
             port = segment["ports"][capture.interfaces[frame.interface]]
             way = "tx" if frame.direction == OUT else "rx"
-            port[f"{way}_frames"] -= 1
-            port[f"{way}_bytes"] -= frame.length
-            port["offered_frames"] -= frame.direction == OUT
-        capture.frames = [each for each in capture.frames if id(each) not in gone]
+            port[f"{way}_frames"] += by
+            port[f"{way}_bytes"] += by * frame.length
+            port["offered_frames"] += by * (frame.direction == OUT)
     copy.write_json(COUNTERS, counters)
-    write(copy, captures)
 
 
 # ---- Frames that are changed everywhere ----

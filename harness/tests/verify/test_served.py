@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -17,19 +17,19 @@ from sundial.workloads.sunrpc.verify_content import COUNTED
 
 SIZE = 64
 MS = 1_000_000
-ONCE = {"semantics": "at_most_once"}
+ONCE: dict[str, Any] = {"semantics": "at_most_once"}
 
 
-def answers(*calls: int, at_ns: int = 0, every_ns: int = MS, **options: Any) -> pl.DataFrame:
+def answers(*calls: int, every_ns: int = MS, options: Mapping[str, Any] | None = None) -> pl.DataFrame:
     """One over UDP to each of the calls, in this order, from a server with these options."""
     table = pl.DataFrame(
         {
-            "call": calls, "answered_ns": [at_ns + every_ns * place for place in range(len(calls))], "transport": "udp",
+            "call": calls, "answered_ns": [every_ns * place for place in range(len(calls))], "transport": "udp",
             "procedure": "echo", "size": SIZE, "conn": pl.Series([None] * len(calls), dtype=pl.UInt32),
             "connections": 0,
         }
     )  # fmt: skip
-    return table.with_columns(executed=_executed(table, options))
+    return table.with_columns(executed=_executed(table, options or {}))
 
 
 def line(calls: int, **more: Any) -> dict[str, Any]:
@@ -73,21 +73,21 @@ def test_at_least_once_a_duplicate_is_executed_again() -> None:
 
 
 def test_at_most_once_a_duplicate_is_replayed() -> None:
-    given = answers(0, 0, 1, **ONCE)
+    given = answers(0, 0, 1, options=ONCE)
     assert found(given, task_line(2, replayed=1)) == []
     assert found(given, task_line(2)) == ["server replayed"]
     assert found(given, task_line(3, duplicates=1)) == ["server calls"]
 
 
 def test_a_reply_that_is_no_longer_kept_is_made_again() -> None:
-    given = answers(0, 1, 0, **ONCE, reply_cache=1)
+    given = answers(0, 1, 0, options=ONCE | {"reply_cache": 1})
     assert found(given, task_line(3, duplicates=1)) == []
     assert found(given, task_line(2, replayed=1)) != []
 
 
 @pytest.mark.parametrize("counted", [0, 1])
 def test_a_reply_that_is_replayed_after_the_pause_may_be_in_no_line(counted: int) -> None:
-    given = answers(0, 0, every_ns=PAUSE_NS, **ONCE)
+    given = answers(0, 0, every_ns=PAUSE_NS, options=ONCE)
     assert found(given, task_line(1, replayed=counted)) == []
     assert found(given, task_line(1, replayed=2)) == ["server replayed"]
 
@@ -135,7 +135,7 @@ def test_a_line_in_a_pause_is_of_the_calls_before_it() -> None:
     assert found(answers(0, 1), task_line(2, task=1), both(), besides=MBCF) == ["server task"]
 
 
-def _wrong() -> Iterator[dict[str, Any]]:
+def _wrong() -> Iterator[Any]:
     for field in ("calls", "executed", "bytes_in", "bytes_out", "duplicates", "replayed", "clients", "bad_payload"):
         for by in (-1, 1):
             wrong = both()

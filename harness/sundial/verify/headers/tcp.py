@@ -319,7 +319,7 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
     numbers = asked.filter(pl.col("tcp_flags") & ACK != 0).group_by("conn", tcp_seq="tcp_ack").agg(asked=pl.len())
     needed = (pl.col("tcp_seq").cast(pl.Int64) + pl.col("data") + pl.col("syn") + pl.col("fin")) % (1 << 32)
     refused = asked.group_by("conn", tcp_ack=needed.cast(pl.UInt32)).agg(refused=pl.len())
-    # Each answers a segment of its own; a connection is given up once.
+    # Each answers a segment of its own.
     turn = pl.int_range(1, pl.len() + 1).over("conn", "tcp_flags", "tcp_seq", "tcp_ack", order_by=["time_ns", "row"])
     table = (
         resets.with_columns(turn=turn)
@@ -330,7 +330,7 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
     closed = pl.col("finished_at").is_not_null() | pl.col("reset_before") | pl.col("isn").is_null()
     next_seq = (pl.col("isn") + pl.col("sent_to")) % (1 << 32)
     # Also behind its FIN: a program that shut the connection down has closed it without reading all (RFC 2525, 2.17).
-    gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & (pl.col("refused") > 0) & (pl.col("turn") == 1)
+    gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & (pl.col("refused") >= pl.col("turn"))
     refuses = ~alone & (pl.col("tcp_seq") == 0) & pl.col("isn").is_null() & (pl.col("refused") >= pl.col("turn"))
     answers = alone & closed & (pl.col("asked") >= pl.col("turn")) & (pl.col("tcp_ack") == 0)
     answers &= pl.col("tcp_header") == 20
