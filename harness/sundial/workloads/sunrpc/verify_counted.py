@@ -48,7 +48,7 @@ def check_counted(
         executed_ns = {key: times if semantics == {"at_least_once"} else times[:1] for key, times in taken_ns.items()}
         done_ns = sorted(at for times in executed_ns.values() for at in times)
         answered_ns = taken_ns if semantics == {"at_most_once"} else executed_ns
-        until = partial(_due, evidence, samples, node, handles.accepted(node), answered_ns, executed_ns)
+        until = partial(_due, evidence, samples, node, handles, answered_ns, executed_ns)
         last = _last_call(evidence.run, name)
         due = {"executed": min(len(done_ns), last)} if last is not None else {**until(None), "calls": len(done_ns)}
         if last is None:
@@ -61,7 +61,7 @@ def _due(
     evidence: Evidence,
     samples: pl.DataFrame,
     node: int,
-    clients: int,
+    handles: Handles,
     answered: Times,
     executed: Times,
     until: int | None,
@@ -69,7 +69,7 @@ def _due(
     """What a node's server must have counted of the calls that it took before a time, of all its clients; and its task,
     where clients name one. `answered`: executed, or answered with the reply that is kept."""
     times = {key: sum(1 for at in each if until is None or at < until) for key, each in executed.items()}
-    done = sum(times.values())
+    done, clients = sum(times.values()), handles.accepted(node, until)
     asked = {call.peer_task for call in evidence.transactions.transactions if _asks(call, node)}
     return {
         "executed": done,
