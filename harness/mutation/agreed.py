@@ -17,7 +17,8 @@ from mutation.headers import PLACES, write
 COUNTERS = "wire/counters.json"
 MS = 1_000_000
 PORT_MAPPER = 111
-_MBCF, _MBCF_ACK = 0x88B6, 0x00
+_MBCF, _MBCF_ACK, _FIRST_SEQUENCED = 0x88B6, 0x00, 0x10
+_ACK_NOW = 2
 
 Choose = Callable[[Sequence[Transmission], Random], Sequence[Transmission]]
 
@@ -65,6 +66,11 @@ def _is_tcp(each: Transmission, kind: str) -> bool:
 
 def _is_mbcf(each: Transmission) -> bool:
     return protocols.ethertype(each.data) == _MBCF
+
+
+def _is_sequenced(each: Transmission) -> bool:
+    """An operation of MBCF that acknowledges another."""
+    return _is_mbcf(each) and each.data[14] >= _FIRST_SEQUENCED and each.data[30:34] > bytes((0, 0, 0, 1))
 
 
 def _first(fits: Callable[..., bool], *what: object) -> Choose:
@@ -184,12 +190,24 @@ def _flag(flag: int) -> Callable[[bytes], bytes]:
     return lambda data: _with(data, protocols.layer(data) + 13, data[protocols.layer(data) + 13] ^ flag)
 
 
+def _no_window(data: bytes) -> bytes:
+    at = protocols.layer(data) + 14
+    return data[:at] + bytes(2) + data[at + 2 :]
+
+
+def _one_less(data: bytes, at: int) -> bytes:
+    return data[:at] + (int.from_bytes(data[at : at + 4]) - 1).to_bytes(4) + data[at + 4 :]
+
+
 def _with(data: bytes, at: int, value: int) -> bytes:
     return data[:at] + bytes([value]) + data[at + 1 :]
 
 
 CHANGED: dict[str, tuple[Callable[[Transmission], bool], Callable[[bytes], bytes]]] = {
     "PSH of a TCP ACK": (lambda each: _is_tcp(each, "TCP ACK"), _flag(8)),
+    "window 0 of a TCP ACK": (lambda each: _is_tcp(each, "TCP ACK"), _no_window),
+    "ACK_NOW of an MBCF frame": (lambda each: _is_sequenced(each), lambda data: _with(data, 15, data[15] ^ _ACK_NOW)),
+    "an ack of MBCF one less": (lambda each: _is_sequenced(each), lambda data: _one_less(data, 30)),
 }
 
 
