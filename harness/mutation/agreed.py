@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from mutation import protocols
@@ -16,7 +17,8 @@ from mutation.headers import PLACES, write
 COUNTERS = "wire/counters.json"
 MS = 1_000_000
 PORT_MAPPER = 111
-_MBCF, _MBCF_ACK = 0x88B6, 0x00
+_MBCF, _MBCF_ACK, _FIRST_SEQUENCED = 0x88B6, 0x00, 0x10
+_ACK_NOW = 2
 
 Choose = Callable[[Sequence[Transmission], Random], Sequence[Transmission]]
 
@@ -28,6 +30,9 @@ def damages(copy: Copy) -> Damages:
     for what, choose in GONE.items():
         if choose(every, Random(what)):
             yield Damage(f"agreed: {what} nowhere", _gone(choose))
+    for what, choose in TWICE.items():
+        if choose(every, Random(what)):
+            yield Damage(f"agreed: {what} twice", _twice(choose))
     if any(_is_arp(each, 2) for each in every):
         yield Damage("agreed: ARP reply 2 ms later, everywhere", _later(_first(_is_arp, 2)))
     if any(_is_port_mapper(each) for each in every):
@@ -63,6 +68,11 @@ def _is_mbcf(each: Transmission) -> bool:
     return protocols.ethertype(each.data) == _MBCF
 
 
+def _is_sequenced(each: Transmission) -> bool:
+    """An operation of MBCF that acknowledges another."""
+    return _is_mbcf(each) and each.data[14] >= _FIRST_SEQUENCED and each.data[30:34] > bytes((0, 0, 0, 1))
+
+
 def _first(fits: Callable[..., bool], *what: object) -> Choose:
     return lambda every, random: [each for each in every if each.received and fits(each, *what)][:1]
 
@@ -85,6 +95,12 @@ GONE: dict[str, Choose] = {
 }
 
 
+TWICE: dict[str, Choose] = {
+    "ARP request": _first(_is_arp, 1),
+    "TCP RST": _last(_is_tcp, "TCP RST"),
+}
+
+
 def _gone(choose: Choose) -> Callable[[Copy, Random], None]:
     def apply(copy: Copy, random: Random) -> None:
         captures = copy.captures()
@@ -96,19 +112,41 @@ def _gone(choose: Choose) -> Callable[[Copy, Random], None]:
 
 def _remove(copy: Copy, captures: dict[str, Capture], frames: Sequence[Frame]) -> None:
     """Frames out of captures and counters."""
-    counters = copy.json(COUNTERS)
     gone = set(map(id, frames))
+    _count(copy, captures, gone, -1)
+    for capture in captures.values():
+        capture.frames = [each for each in capture.frames if id(each) not in gone]
+    write(copy, captures)
+
+
+def _twice(choose: Choose) -> Callable[[Copy, Random], None]:
+    """Once more after 3 ms, and counted."""
+
+    def apply(copy: Copy, random: Random) -> None:
+        captures = copy.captures()
+        frames = [frame for each in choose(transmissions(list(captures.values())), random) for frame in each.everywhere]
+        again = set(map(id, frames))
+        _count(copy, captures, again, 1)
+        for capture in captures.values():
+            copies = [replace(each, at_ns=each.at_ns + 3 * MS) for each in capture.frames if id(each) in again]
+            capture.frames = sorted([*capture.frames, *copies], key=lambda each: each.at_ns)
+        write(copy, captures)
+
+    return apply
+
+
+def _count(copy: Copy, captures: dict[str, Capture], frames: set[int], by: int) -> None:
+    """So many more of these frames (by id) in the fabric's counters."""
+    counters = copy.json(COUNTERS)
     for name, capture in captures.items():
         segment = counters["segments"][name.removeprefix("wire/").removesuffix(".pcapng")]
-        for frame in (each for each in capture.frames if id(each) in gone and not capture.is_fate(each)):
+        for frame in (each for each in capture.frames if id(each) in frames and not capture.is_fate(each)):
             port = segment["ports"][capture.interfaces[frame.interface]]
             way = "tx" if frame.direction == OUT else "rx"
-            port[f"{way}_frames"] -= 1
-            port[f"{way}_bytes"] -= frame.length
-            port["offered_frames"] -= frame.direction == OUT
-        capture.frames = [each for each in capture.frames if id(each) not in gone]
+            port[f"{way}_frames"] += by
+            port[f"{way}_bytes"] += by * frame.length
+            port["offered_frames"] += by * (frame.direction == OUT)
     copy.write_json(COUNTERS, counters)
-    write(copy, captures)
 
 
 # ---- Frames that are changed everywhere ----
@@ -152,12 +190,24 @@ def _flag(flag: int) -> Callable[[bytes], bytes]:
     return lambda data: _with(data, protocols.layer(data) + 13, data[protocols.layer(data) + 13] ^ flag)
 
 
+def _no_window(data: bytes) -> bytes:
+    at = protocols.layer(data) + 14
+    return data[:at] + bytes(2) + data[at + 2 :]
+
+
+def _one_less(data: bytes, at: int) -> bytes:
+    return data[:at] + (int.from_bytes(data[at : at + 4]) - 1).to_bytes(4) + data[at + 4 :]
+
+
 def _with(data: bytes, at: int, value: int) -> bytes:
     return data[:at] + bytes([value]) + data[at + 1 :]
 
 
 CHANGED: dict[str, tuple[Callable[[Transmission], bool], Callable[[bytes], bytes]]] = {
     "PSH of a TCP ACK": (lambda each: _is_tcp(each, "TCP ACK"), _flag(8)),
+    "window 0 of a TCP ACK": (lambda each: _is_tcp(each, "TCP ACK"), _no_window),
+    "ACK_NOW of an MBCF frame": (lambda each: _is_sequenced(each), lambda data: _with(data, 15, data[15] ^ _ACK_NOW)),
+    "an ack of MBCF one less": (lambda each: _is_sequenced(each), lambda data: _one_less(data, 30)),
 }
 
 

@@ -7,7 +7,7 @@ makes traffic that is not a call (`background`), or several of these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -61,8 +61,9 @@ class Background:
 class Counted:
     """What a server counted of calls that came over a kind's own transport."""
 
-    counts: Counts
-    """By field of its `counters` line, but for `calls`: the share of these calls."""
+    until: Callable[[int | None], Counts]
+    """By field of its `counters` line, but for `calls`: the share of those of these calls that it took before a time;
+    None: of all."""
     taken_ns: Sequence[int]
     """When it took the requests that it counts as calls."""
 

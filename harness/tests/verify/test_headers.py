@@ -294,6 +294,8 @@ def test_a_run_without_mac_addresses_is_bad_input(tmp_path: Path) -> None:
 
 
 TOPOLOGY: dict[str, object] = {
+    "name": "two",
+    "description": "two machines",
     "machines": {
         name: {"image": "linux", "interfaces": {"eth0": {"address": f"{here}/24"}}}
         for name, here in (("client", CLIENT), ("server", SERVER))

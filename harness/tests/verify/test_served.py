@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
 import pytest
 
+from sundial.verify.sockets.protocol import Counts
 from sundial.verify.sockets.served import PAUSE_NS, _executed, _Served
 from sundial.verify.workload import Counted
 from sundial.workloads.sunrpc.verify import SOCKETS
@@ -16,19 +17,19 @@ from sundial.workloads.sunrpc.verify_content import COUNTED
 
 SIZE = 64
 MS = 1_000_000
-ONCE = {"semantics": "at_most_once"}
+ONCE: dict[str, Any] = {"semantics": "at_most_once"}
 
 
-def answers(*calls: int, at_ns: int = 0, every_ns: int = MS, **options: Any) -> pl.DataFrame:
+def answers(*calls: int, every_ns: int = MS, options: Mapping[str, Any] | None = None) -> pl.DataFrame:
     """One over UDP to each of the calls, in this order, from a server with these options."""
     table = pl.DataFrame(
         {
-            "call": calls, "answered_ns": [at_ns + every_ns * place for place in range(len(calls))], "transport": "udp",
+            "call": calls, "answered_ns": [every_ns * place for place in range(len(calls))], "transport": "udp",
             "procedure": "echo", "size": SIZE, "conn": pl.Series([None] * len(calls), dtype=pl.UInt32),
             "connections": 0,
         }
     )  # fmt: skip
-    return table.with_columns(executed=_executed(table, options))
+    return table.with_columns(executed=_executed(table, options or {}))
 
 
 def line(calls: int, **more: Any) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def line(calls: int, **more: Any) -> dict[str, Any]:
 def task_line(calls: int, **more: Any) -> dict[str, Any]:
     """The same of SSS-CORE's."""
     linux = {name: value for name, value in line(calls).items() if name != "connections"}
-    return {**linux, "task": 273, "executed": calls, "replayed": 0, "clients": 0, **more}
+    return {**linux, "task": 273, "executed": calls, "replayed": 0, "clients": 0, "clients_gone": 0, **more}
 
 
 def found(
@@ -72,21 +73,21 @@ def test_at_least_once_a_duplicate_is_executed_again() -> None:
 
 
 def test_at_most_once_a_duplicate_is_replayed() -> None:
-    given = answers(0, 0, 1, **ONCE)
+    given = answers(0, 0, 1, options=ONCE)
     assert found(given, task_line(2, replayed=1)) == []
     assert found(given, task_line(2)) == ["server replayed"]
     assert found(given, task_line(3, duplicates=1)) == ["server calls"]
 
 
 def test_a_reply_that_is_no_longer_kept_is_made_again() -> None:
-    given = answers(0, 1, 0, **ONCE, reply_cache=1)
+    given = answers(0, 1, 0, options=ONCE | {"reply_cache": 1})
     assert found(given, task_line(3, duplicates=1)) == []
     assert found(given, task_line(2, replayed=1)) != []
 
 
 @pytest.mark.parametrize("counted", [0, 1])
 def test_a_reply_that_is_replayed_after_the_pause_may_be_in_no_line(counted: int) -> None:
-    given = answers(0, 0, every_ns=PAUSE_NS, **ONCE)
+    given = answers(0, 0, every_ns=PAUSE_NS, options=ONCE)
     assert found(given, task_line(1, replayed=counted)) == []
     assert found(given, task_line(1, replayed=2)) == ["server replayed"]
 
@@ -104,13 +105,19 @@ def test_a_machine_that_is_quiet_at_the_end_has_written_all_counts() -> None:
     assert found(given, line(1), line(2), quiet=True) == []
 
 
-MBCF = Counted(
-    {
-        "executed": 2, "by_procedure": {**dict.fromkeys(COUNTED, 0), "echo": 2}, "bad_payload": 0, "undecodable": 0,
-        "bytes_in": 8, "bytes_out": 8, "duplicates": 0, "replayed": 0, "clients": 1, "clients_gone": (0, 1),
-    },
-    [5 * MS, 6 * MS],
-)  # fmt: skip
+TAKEN_NS = [PAUSE_NS * 2, PAUSE_NS * 2 + MS]
+
+
+def until(at_ns: int | None) -> Counts:
+    """Of two calls over MBCF of 4 bytes each, 400 ms after the run's beginning."""
+    done = sum(1 for taken_ns in TAKEN_NS if at_ns is None or taken_ns < at_ns)
+    by_procedure = {**dict.fromkeys(COUNTED, 0), "echo": done}
+    sums = {"bytes_in": 4 * done, "bytes_out": 4 * done, "duplicates": 0, "replayed": 0, "bad_payload": 0}
+    clients = {"clients": 1 if at_ns is None else (0, 1), "clients_gone": (0, 1)}
+    return {"executed": done, "by_procedure": by_procedure, "undecodable": 0, **sums, **clients}
+
+
+MBCF = Counted(until, TAKEN_NS)
 
 
 def both(**more: Any) -> dict[str, Any]:
@@ -122,7 +129,13 @@ def test_calls_over_mbcf_are_in_the_same_counts() -> None:
     assert found(answers(0, 1), both(), besides=MBCF) == []
 
 
-def _wrong() -> Iterator[dict[str, Any]]:
+def test_a_line_in_a_pause_is_of_the_calls_before_it() -> None:
+    assert found(answers(0, 1), task_line(2), both(), besides=MBCF) == []
+    assert found(answers(0, 1), task_line(2, executed=3), both(), besides=MBCF) == ["server executed"]
+    assert found(answers(0, 1), task_line(2, task=1), both(), besides=MBCF) == ["server task"]
+
+
+def _wrong() -> Iterator[Any]:
     for field in ("calls", "executed", "bytes_in", "bytes_out", "duplicates", "replayed", "clients", "bad_payload"):
         for by in (-1, 1):
             wrong = both()

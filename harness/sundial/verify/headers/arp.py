@@ -99,7 +99,7 @@ def check_arp(
         ),
         (
             "arp",
-            asks & (pl.col("platform") == _PUNCTUAL) & (pl.col("next_ns") < _PAUSE_NS),
+            asks & ~gratuitous & (pl.col("platform") == _PUNCTUAL) & (pl.col("next_ns") < _PAUSE_NS),
             pl.lit("a request a second"),
             pl.format("another after {} ns", "next_ns"),
         ),

@@ -27,7 +27,7 @@ UNPROVEN = (
     "how long TCP delays an acknowledgement, and when it retransmits a segment",
     "the push flag of segments with data",
     "where the timestamps of a connection begin, which a TCP may choose",
-    "that data that arrived are acknowledged in the end, and a FIN where its port was not quiet for the last 100 ms",
+    "that data that arrived are acknowledged in the end, and a FIN where its port was not quiet at the end of the run",
     "the unit of TCP's timestamps; only that they do not go back and that echoes are received values",
     "a reset of a connection whose owner has closed it with data unread (RFC 2525 section 2.17)",
 )
@@ -38,8 +38,9 @@ _HISTORY = (
     "tcp_seq", "tcp_ack", "tcp_flags", "tcp_length", "tcp_header", "tcp_window",
 )  # fmt: skip
 """What is needed of a segment to follow its connection."""
-AT_ONCE_NS = 100_000_000
-"""How long a port must be quiet at the end of a run for an answer that was due at once to be missing."""
+AT_ONCE_NS, DELAYED_NS = 100_000_000, 300_000_000
+"""How long a port must be quiet at the end of a run for an acknowledgement to be missing that was due at once, or after
+200 ms at most (RFC 9293 section 3.8.6.3; TCP_DELACK_MAX of Linux, TCP_TMR_INTERVAL of lwIP)."""
 _HEADERS = 40
 """IPv4's and TCP's, without options."""
 _STAMPED = 12
@@ -317,7 +318,7 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
     numbers = asked.filter(pl.col("tcp_flags") & ACK != 0).group_by("conn", tcp_seq="tcp_ack").agg(asked=pl.len())
     needed = (pl.col("tcp_seq").cast(pl.Int64) + pl.col("data") + pl.col("syn") + pl.col("fin")) % (1 << 32)
     refused = asked.group_by("conn", tcp_ack=needed.cast(pl.UInt32)).agg(refused=pl.len())
-    # Each answers a segment of its own; a connection is given up once.
+    # Each answers a segment of its own.
     turn = pl.int_range(1, pl.len() + 1).over("conn", "tcp_flags", "tcp_seq", "tcp_ack", order_by=["time_ns", "row"])
     table = (
         resets.with_columns(turn=turn)
@@ -328,7 +329,7 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
     closed = pl.col("finished_at").is_not_null() | pl.col("reset_before") | pl.col("isn").is_null()
     next_seq = (pl.col("isn") + pl.col("sent_to")) % (1 << 32)
     # Also behind its FIN: a program that shut the connection down has closed it without reading all (RFC 2525, 2.17).
-    gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & (pl.col("refused") > 0) & (pl.col("turn") == 1)
+    gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & (pl.col("refused") >= pl.col("turn"))
     refuses = ~alone & (pl.col("tcp_seq") == 0) & pl.col("isn").is_null() & (pl.col("refused") >= pl.col("turn"))
     answers = alone & closed & (pl.col("asked") >= pl.col("turn")) & (pl.col("tcp_ack") == 0)
     answers &= pl.col("tcp_header") == 20
@@ -348,8 +349,9 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
 
 
 def _check_ends(history: pl.DataFrame, frames: pl.DataFrame, end_ns: int) -> pl.DataFrame:
-    """A FIN that comes in order is acknowledged at once (RFC 9293 section 3.10.7.4, eighth), unless a reset ends the
-    connection."""
+    """A FIN that comes in order is acknowledged (RFC 9293 section 3.10.7.4, eighth), unless a reset ends the
+    connection: at once by an end that has sent its own. An end that has sent nothing but a SYN may not have accepted
+    the connection."""
     out = pl.col("out")
     fin = ~out & pl.col("fin")
     last = frames.filter(pl.col("fate").is_null()).group_by("end").agg(last_ns=pl.col("time_ns").max())
@@ -360,11 +362,12 @@ def _check_ends(history: pl.DataFrame, frames: pl.DataFrame, end_ns: int) -> pl.
         acked=pl.col("acked").filter(out).max(),
         heard=pl.col("heard").max(),
         reset=pl.col("rst").any(),
-        opened=pl.col("isn").first().is_not_null(),
+        opened=(out & ~pl.col("syn")).any(),
+        closed=(out & pl.col("fin")).any(),
         end=pl.col("end").first(),
     ).join(last, on="end", how="left")  # fmt: skip
     due = (pl.col("heard") >= pl.col("ended_at") - 1) & pl.col("opened") & ~pl.col("reset")
-    due &= pl.col("last_ns") < end_ns - AT_ONCE_NS
+    due &= pl.col("last_ns") < end_ns - pl.when("closed").then(AT_ONCE_NS).otherwise(DELAYED_NS)
     return findings(
         ended.with_columns(rows=pl.concat_list("rows")),
         (due & (pl.col("acked").fill_null(0) < pl.col("ended_at"))).fill_null(False),

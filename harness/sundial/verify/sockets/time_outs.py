@@ -39,12 +39,8 @@ def check_time_outs(run: RunDirectory, analysis: Analysis) -> pl.DataFrame:
         for number, step in enumerate(job.get("steps", ()))
         if "total_timeout_ms" in (options := step.get("options") or {})
     ]
-    schema: dict[str, Any] = {
-        "client": pl.String,
-        "node_step": analysis.calls.schema["node_step"],
-        "limit_ns": pl.Int64,
-    }
-    limit = pl.DataFrame(limits, schema, orient="row")
+    limit = pl.DataFrame(limits, ["client", "node_step", "limit_ns"], orient="row")
+    limit = limit.cast({"client": pl.String, "node_step": analysis.calls.schema["node_step"], "limit_ns": pl.Int64})
     came = (
         analysis.arrived.filter("reply")
         .group_by("call")

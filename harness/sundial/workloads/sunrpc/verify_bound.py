@@ -98,9 +98,10 @@ class Handles:
         since.append(transaction.began_ns)
         what.append(bound)
 
-    def accepted(self, server: int) -> int:
-        """Clients that a node's server has bound."""
-        return sum(len(what) for (_, _, peer, _), (_, what) in self.agreed.items() if peer == server)
+    def accepted(self, server: int, until_ns: int | None = None) -> int:
+        """Clients that a node's server has bound, of those that asked before a time; None: of all."""
+        asked_ns = [at for (_, _, peer, _), (since, _) in self.agreed.items() if peer == server for at in since]
+        return sum(1 for at in asked_ns if until_ns is None or at < until_ns)
 
     def known(self, call: Transaction, task: int, at_ns: int) -> tuple[Bound, ...]:
         """What had been agreed on with a task when a frame of a call left.

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -24,6 +25,8 @@ UNPROVEN: tuple[str, ...] = (
 
 Calls = Mapping[tuple[int, int | None], Transaction]
 """By client's node and xid."""
+Times = Mapping[tuple[int, int | None], Sequence[int]]
+"""By the same: when something happened to a call, in ns."""
 
 
 def check_counted(
@@ -44,24 +47,39 @@ def check_counted(
         taken_ns = {(call.node, call.xid): _taken_ns(evidence.channels, call) for call in own}
         executed_ns = {key: times if semantics == {"at_least_once"} else times[:1] for key, times in taken_ns.items()}
         done_ns = sorted(at for times in executed_ns.values() for at in times)
+        answered_ns = taken_ns if semantics == {"at_most_once"} else executed_ns
+        until = partial(_due, evidence, samples, node, handles, answered_ns, executed_ns)
         last = _last_call(evidence.run, name)
-        done = len(done_ns) if last is None else min(len(done_ns), last)
-        due: dict[str, Any] = {"executed": done}
+        due = {"executed": min(len(done_ns), last)} if last is not None else {**until(None), "calls": len(done_ns)}
         if last is None:
-            taken = sum(map(len, taken_ns.values()))
-            due |= {
-                "duplicates": done - sum(1 for times in executed_ns.values() if times),
-                "replayed": taken - done if semantics == {"at_most_once"} else 0,
-                "clients": handles.accepted(node),
-                "clients_gone": (0, handles.accepted(node)),
-                **_sums(evidence, samples, {key: len(times) for key, times in executed_ns.items()}),
-            }
-            asked = {call.peer_task for call in evidence.transactions.transactions if _asks(call, node)}
-            due |= {"task": next(iter(asked))} if len(asked) == 1 else {}
-        if last is None:
-            judgement.counted[name, _SERVER_APP] = Counted(due, done_ns)
+            judgement.counted[name, _SERVER_APP] = Counted(until, done_ns)
         if name in lines and len(over_mbcf) == len(batches):
-            yield from _compared(name, {**due, **({"calls": done} if last is None else {})}, lines[name])
+            yield from _compared(name, due, lines[name])
+
+
+def _due(
+    evidence: Evidence,
+    samples: pl.DataFrame,
+    node: int,
+    handles: Handles,
+    answered: Times,
+    executed: Times,
+    until: int | None,
+) -> dict[str, Any]:
+    """What a node's server must have counted of the calls that it took before a time, of all its clients; and its task,
+    where clients name one. `answered`: executed, or answered with the reply that is kept."""
+    times = {key: sum(1 for at in each if until is None or at < until) for key, each in executed.items()}
+    done, clients = sum(times.values()), handles.accepted(node, until)
+    asked = {call.peer_task for call in evidence.transactions.transactions if _asks(call, node)}
+    return {
+        "executed": done,
+        "duplicates": done - sum(1 for each in times.values() if each),
+        "replayed": sum(1 for each in answered.values() for at in each if until is None or at < until) - done,
+        "clients": clients if until is None else (0, clients),
+        "clients_gone": (0, clients),
+        **_sums(evidence, samples, times),
+        **({"task": next(iter(asked))} if len(asked) == 1 else {}),
+    }
 
 
 def _compared(name: str, due: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[Finding]:
