@@ -25,7 +25,15 @@ def check_places(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     those which tshark and our own reader read differently; readers may differ about frames that the wire corrupted."""
     table = (
         frames.select(
-            "row", "end", "fate", "direction", "interface", "frame_length", "captured_length", "read_differently", "damaged"
+            "row",
+            "end",
+            "fate",
+            "direction",
+            "interface",
+            "frame_length",
+            "captured_length",
+            "read_differently",
+            "damaged",
         )
         .join(ports.select("end", known=True), on="end", how="left")
         .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))

@@ -116,9 +116,7 @@ def arrivals(frames: pl.DataFrame) -> pl.DataFrame:
     last_ns, rows and whether any of it is `damaged`. `frames`: UDP that arrived, with `call`."""
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     fragments = (
-        frames.filter(split)
-        .sort("time_ns", "row")
-        .with_columns(number=pl.int_range(pl.len()).over("end", "source"))
+        frames.filter(split).sort("time_ns", "row").with_columns(number=pl.int_range(pl.len()).over("end", "source"))
     )
     plain = _plain(fragments)
     alone = pl.concat([frames.filter(~split), fragments.join(plain, on=_KEY, how="semi").drop("number")])

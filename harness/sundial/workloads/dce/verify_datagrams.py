@@ -199,10 +199,16 @@ def datagrams(frames: pl.DataFrame, octets: Octets) -> Traffic:
 def balance(seen: pl.DataFrame, own: pl.DataFrame, transit: Transit) -> pl.DataFrame:
     """Findings about packets of which another number arrived than were sent, lost and doubled."""
     views = own.filter(~pl.col("refused")).select("row", "view")
-    table = intact(seen).join(views, on="row", how="left", maintain_order="left").with_columns(
-        view=pl.when(pl.col("fate").is_not_null()).then(pl.lit("fate")).otherwise(pl.col("view").fill_null("passing")),
-        call=pl.lit(None, pl.UInt32),
-        reply=pl.lit(False),
+    table = (
+        intact(seen)
+        .join(views, on="row", how="left", maintain_order="left")
+        .with_columns(
+            view=pl.when(pl.col("fate").is_not_null())
+            .then(pl.lit("fate"))
+            .otherwise(pl.col("view").fill_null("passing")),
+            call=pl.lit(None, pl.UInt32),
+            reply=pl.lit(False),
+        )
     )
     key = [*_DATAGRAM, "fragment_offset", "ip_length", "more", "udp_head", "reply"]
     what = pl.format("packet {} from {}, bytes from {}", "ip_id", "source", "fragment_offset")
