@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from sundial.model.topology import SEGMENT_KINDS
 from sundial.segments.link.verify_fates import check_shares
+from sundial.segments.link.verify_netem import Copies, let_past, way_of
 from sundial.segments.netem.verify_tc import read_arguments
 from sundial.verify.contention import NEVER_BUSY
 from sundial.verify.segment import verifiers
@@ -228,6 +229,9 @@ def jittered(after: int, **effects: Any) -> list[dict[str, Any]]:
         ({"jitter": "100 us", "distribution": "pareto"}, 933_000, 1_400_000),
         ({"jitter": "2 ms"}, 0, 3_000_000),
         ({"jitter": "100 us", "rate": "1 Mbit/s"}, 1_380_000, 1_580_000),
+        # A delay that is drawn negative, down to -200 us, is taken off the 480 us in the shaper.
+        ({"jitter": "300 us", "distribution": "normal", "rate": "1 Mbit/s"}, 280_000, 2_539_000),
+        ({"jitter": "300 us", "distribution": "normal", "rate": "10 Mbit/s"}, 0, 2_107_000),
     ],
 )
 def test_bounds_of_jitter(effects: dict[str, str], least: int, most: int) -> None:
@@ -241,6 +245,21 @@ def test_a_frame_is_reordered_at_once_or_delayed() -> None:
     assert jittered(0, **effects) == jittered(1_000_000, **effects) == []
     assert jittered(1, **effects)
     assert jittered(999_999, **effects)
+
+
+@pytest.mark.parametrize(("entered", "expected"), [((120_000,), (0, 1)), ((120_000, 110_000), (1, 1))])
+def test_what_was_let_past_others_may_wait_for_the_line_longer_than_its_delay(
+    entered: tuple[int, ...], expected: tuple[int, int]
+) -> None:
+    """Four frames of 60 bytes are let go at once, after 100 us. The one that came to netem at 120 us arrives before the
+    one that came 10 us earlier."""
+    own = {"delay": "100 us", "reorder": "50 %", "gap": 1}
+    way = way_of(segment("link", PORTS[:2], rate="10 Mbit/s", impairments={"both": own}), PORTS[0])
+    came = np.array([0, 0, 0, 0, *entered])
+    number = np.arange(len(came))
+    bits = np.full(len(came), 8 * 72)
+    copies = Copies(number, came, bits, bits)
+    assert let_past(way, copies, number, 100_025 + 67_200 * number, number, number) == expected
 
 
 @pytest.mark.parametrize(("second", "found"), [(5_000_000, False), (5_000_001, True)])

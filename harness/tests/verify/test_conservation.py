@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sundial.verify.conservation import check_balance, transit_of
+from sundial.verify.conservation import Transit, check_balance, transit_of
+from sundial.verify.headers.carriage import OVERTAKEN_NS, under_way
 from sundial.verify.headers.ports import PORT
 
 OUT, IN = 2, 1
@@ -89,3 +90,51 @@ def test_a_fate_on_the_way_explains_it() -> None:
 def test_a_packet_that_comes_twice_is_found() -> None:
     assert len(check([SENT, CAME, LEFT, RECEIVED, RECEIVED])) == 1
     assert len(check([SENT, CAME, LEFT, LEFT, RECEIVED])) == 1
+
+
+SECOND = 1_000_000_000
+
+
+def on_their_way(sent: list[int], came: list[int], *, timed: bool, undelivered: int = 0) -> list[int]:
+    """Which of frames that were sent at these moments may still have been on their way when the run ended; `came`:
+    those that arrived, 3 s later."""
+    rows = [(row, at, OUT, "a:eth0") for row, at in enumerate(sent)]
+    rows += [(row, sent[row] + 3 * SECOND, IN, "b:eth0") for row in came]
+    frames = pl.DataFrame(
+        [
+            {"row": number, "capture": "wire/w.pcapng", "interface": port, "time_ns": at, "direction": direction,
+             "fate": None, "comment": None, "octets_hash": row, "eth_target": B, "corrupted": 0}
+            for number, (row, at, direction, port) in enumerate(rows)
+        ],
+        schema_overrides={"row": pl.UInt32, "fate": pl.String, "comment": pl.String},
+    )  # fmt: skip
+    port = {"end": "wire/w.pcapng|b:eth0", "port": "b:eth0", "mac": B, "joins": False}
+    ports = pl.DataFrame([{**port, "timed": timed, "undelivered": undelivered}])
+    return sorted(under_way(frames, ports).filter(pl.col("under_way") == 1)["row"])
+
+
+def test_where_the_law_is_known_the_last_frames_may_be_on_their_way() -> None:
+    assert on_their_way([0, SECOND, 2 * SECOND], [0], timed=True) == [1, 2]
+
+
+def test_what_others_cannot_have_overtaken_was_not_on_its_way() -> None:
+    late = 3 * SECOND + OVERTAKEN_NS
+    assert on_their_way([0, late, late + SECOND], [1], timed=True) == [0, 2]
+    assert on_their_way([0, late + 1, late + SECOND], [1], timed=True) == [2]
+
+
+def test_elsewhere_as_many_are_on_their_way_as_the_fabric_counts() -> None:
+    assert on_their_way([0, SECOND, 2 * SECOND], [0], timed=False, undelivered=1) == [2]
+    assert on_their_way([0, SECOND, 2 * SECOND], [0], timed=False) == []
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+def test_a_packet_on_its_way_leaves_room_in_the_balance(counted: int) -> None:
+    frames = pl.DataFrame(
+        {"row": [0], "call": [7], "reply": [False], "view": ["sent"], "fate": [None], "corrupted": [0]},
+        schema_overrides={"row": pl.UInt32, "fate": pl.String},
+    )
+    nothing = pl.DataFrame(schema={"row": pl.UInt32, "step": pl.Int64, "aside": pl.Boolean})
+    last = pl.DataFrame({"row": [0], "under_way": [counted]}, schema_overrides={"row": pl.UInt32})
+    transit = Transit(pl.Series([], dtype=pl.String), nothing, last)
+    assert check_balance(frames, ["call", "reply"], pl.lit("a packet"), transit).height == 1 - counted

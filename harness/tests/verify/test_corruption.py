@@ -9,7 +9,22 @@ from pathlib import Path
 import pytest
 
 from sundial.verify import Verification, verify_run
-from tests.verify.bed import ACK, CLIENT, PUSH, RAW_PORT, RPC_PORT, SERVER, Bed, Record, Stream, rpc_call, rpc_reply
+from tests import fates
+from tests.verify.bed import (
+    ACK,
+    CLIENT,
+    IN,
+    OUT,
+    PUSH,
+    RAW_PORT,
+    RPC_PORT,
+    SERVER,
+    Bed,
+    Record,
+    Stream,
+    rpc_call,
+    rpc_reply,
+)
 
 ETHERNET, IP, UDP, TCP = 14, 20, 8, 32
 SOURCE_MAC = range(6, 12)
@@ -21,17 +36,14 @@ def flipped(frame: bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
-def corrupt(bed: Bed, source: str, frame: bytes, bit: int, *, reported: bool = True) -> None:
-    """A frame leaves, and arrives with a bit flipped."""
-    here, there, way = (
-        (0, 1, "client:eth0 to server:eth0") if source == CLIENT else (1, 0, "server:eth0 to client:eth0")
-    )
+def corrupt(bed: Bed, frame: bytes, bit: int, *, reported: bool = True) -> None:
+    """A frame leaves the client, and arrives with a bit flipped."""
     damaged = flipped(frame, bit)
-    bed.records.append(Record(bed.now, here, 2, frame))
+    bed.records.append(Record(bed.now, 0, OUT, frame))
     if reported:
-        comment = f"corrupted: bit {bit % 8} of byte {bit // 8}, {way}"
+        comment = fates.corrupted(bit % 8, bit // 8, "client:eth0", "server:eth0")
         bed.records.append(Record(bed.now + 500, 2, 0, damaged, comment))
-    bed.records.append(Record(bed.now + 2_000, there, 1, damaged))
+    bed.records.append(Record(bed.now + 2_000, 1, IN, damaged))
     bed.now += 10_000
 
 
@@ -49,9 +61,15 @@ def over_tcp(directory: Path, bits: range) -> Bed:
     stream = Stream(bed, 700, RPC_PORT, {CLIENT: 1_000, SERVER: 2**32 - 500})
     stream.open()
     for number, bit in enumerate(bits):
-        data = (0x80000000 | len(rpc_call(number, 16))).to_bytes(4) + rpc_call(number, 16, number=number)
-        corrupt(bed, CLIENT, stream.frame(CLIENT, ACK | PUSH, stream.sent[CLIENT], data), bit)
-        stream.call(16, number, [len(data)], [4 + len(rpc_reply(number, 16))])
+        start = bed.now - 1
+        request, reply = (
+            (0x80000000 | len(message)).to_bytes(4) + message
+            for message in (rpc_call(number, 16, number=number), rpc_reply(number, 16, number))
+        )
+        corrupt(bed, stream.frame(CLIENT, ACK | PUSH, stream.sent[CLIENT], request), bit)
+        stream.write(CLIENT, request, [len(request)])
+        stream.write(SERVER, reply, [len(reply)])
+        bed.sample(start, number)
     return bed
 
 
@@ -63,7 +81,7 @@ def over_udp(directory: Path, bits: range, size: int) -> Bed:
         start = bed.now - 1
         message, reply = rpc_call(number, size, number=number), rpc_reply(number, size, number)
         first, *others = bed.datagram(CLIENT, (700, RPC_PORT), message)
-        corrupt(bed, CLIENT, first, bit)
+        corrupt(bed, first, bit)
         bed.send(CLIENT, others)
         again = bit // 8 not in SOURCE_MAC
         if again:
@@ -100,7 +118,7 @@ def test_a_bit_of_any_octet_of_a_datagram_may_be_hit(tmp_path: Path, bit: int, s
 def test_a_change_that_the_wire_does_not_report_is_found(tmp_path: Path, octet: int) -> None:
     bed = over_tcp(tmp_path, range(0))
     stream = Stream(bed, 701, RAW_PORT, {CLIENT: 1, SERVER: 2})
-    corrupt(bed, CLIENT, stream.frame(CLIENT, ACK, 0), 8 * octet, reported=False)
+    corrupt(bed, stream.frame(CLIENT, ACK, 0), 8 * octet, reported=False)
     assert "frames received by server:eth0" in {each["field"] for each in verify_run(bed.write()).problems}
 
 
@@ -108,7 +126,7 @@ def test_a_repetition_needs_a_cause_beside_a_frame_whose_damage_no_receiver_sees
     bed = Bed(tmp_path / "run")
     bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
     start = bed.now - 1
-    corrupt(bed, CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(1, 16))[0], 8 * SOURCE_MAC[0])
+    corrupt(bed, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(1, 16))[0], 8 * SOURCE_MAC[0])
     bed.now += 1_000_000
     bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(1, 16)))
     bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(1, 16)))

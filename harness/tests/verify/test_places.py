@@ -205,6 +205,26 @@ def test_a_binding_explains_its_exchange(tmp_path: Path) -> None:
     assert result.classified["binding"] == 4
 
 
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_question_may_come_after_its_binding_but_is_not_asked_after_it(tmp_path: Path, answered: bool) -> None:
+    bed = Bed(tmp_path / "run")
+    getport(bed, 50)
+    question = next(record for record in bed.records if record.direction == OUT)
+    (frame,) = bed.datagram(CLIENT, (650, 111), question.frame[42:])
+    again, came = (
+        Record(bed.now if answered else question.at + 1_000, 0, OUT, frame),
+        Record(bed.now + 2_000, 1, IN, frame),
+    )
+    if not answered:
+        bed.lines[0] = json.dumps({**json.loads(bed.lines[0]), "sent": 2})
+    bed.records += [again, came]
+    bed.now += 10_000
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    bed.udp_call(16, 1)
+    fields = [problem["field"] for problem in verify_run(bed.write()).problems]
+    assert fields == (["frame without a call"] if answered else [])
+
+
 @pytest.mark.parametrize("drop", ["line", "frames", "words"])
 def test_bindings_and_exchanges_belong_together(tmp_path: Path, drop: str) -> None:
     bed = Bed(tmp_path / "run")

@@ -103,6 +103,23 @@ def test_a_corrupted_request_that_arrives_is_a_cause(talk: Talk) -> None:
     assert talk.verify().problems == []
 
 
+@pytest.mark.parametrize("behind", [False, True])
+def test_copies_of_fragments_make_a_second_request_only_if_all_come_behind_the_first(
+    tmp_path: Path, behind: bool
+) -> None:
+    talk = Talk(tmp_path, "raw", 2000)
+    talk.request(twice=(0, 1))
+    copies = [record for record in talk.bed.records if record.interface == 1 and record.at % 1000 == 300]
+    for record in copies if behind else ():
+        record.at += 2_000
+    talk.reply(lose=(0,))
+    talk.wait()
+    talk.request()
+    talk.reply()
+    seen = [each["seen"] for each in talk.verify().problems]
+    assert seen == (["2 whole requests, 1 replies, 0 of them whole at the client"] if behind else [])
+
+
 def test_a_reply_dropped_before_it_was_seen_at_its_port_is_a_cause(talk: Talk) -> None:
     talk.request()
     before = len(talk.bed.records)
