@@ -8,7 +8,6 @@ that messages over TCP are whole, wherever it cut them, and that every call has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -341,8 +340,8 @@ def _one_way(findings: pl.DataFrame, analysis: Analysis, table: pl.DataFrame) ->
         return findings
     servers = table.select(pl.format("{}:{}", "server_address", "server_port")).to_series().unique().sort()
     what = f"none, and no frame from {', '.join(servers)}: the capture has one direction only"
-    one = (None, "replies", str(analysis.calls.height), what, [])
-    return pl.concat([findings.filter(~unanswered), pl.DataFrame([one], FINDING, orient="row")])
+    one = pl.DataFrame([(None, "replies", str(analysis.calls.height), what, [])], FINDING, orient="row")
+    return pl.concat([findings.filter(~unanswered), one])
 
 
 def _result(analysis: Analysis, table: pl.DataFrame, background: pl.DataFrame, filter_of: DisplayFilter) -> Part:

@@ -20,6 +20,7 @@ import polars as pl
 from sundial.errors import BadInput
 from sundial.verify.findings import FINDING
 from sundial.verify.sockets import tcp
+from sundial.verify.sockets.flows import TCP
 from sundial.verify.sockets.protocol import Files, Message, SocketProtocol
 from sundial.verify.sockets.stream import PLACES, NotRecorded, Stream, payloads
 
@@ -93,8 +94,8 @@ def read(stream: Stream, protocol: SocketProtocol, opened: bool, name: str) -> I
 
 @dataclass
 class Found:
-    """`places` (conn, reply, call, begin, finish): where messages are; `explained`: rows of frames that a finding names,
-    or that hold nothing; `replies`: how many there are."""
+    """`places` (conn, reply, call, begin, finish): where messages are; `explained`: rows of frames that a finding
+    names, or that hold nothing; `replies`: how many there are."""
 
     calls: pl.DataFrame
     places: pl.DataFrame
@@ -162,7 +163,7 @@ def _side(
     side = _Side(rows, Stream(pieces, ((pos, pos + size) for pos, *_, size in rows)))
     if not rows:
         return side
-    sender = "{}:{}".format(*segments.select("source", "source_port").row(0))
+    sender = f"{segments['source'][0]}:{segments['source_port'][0]}"
     try:
         for each in read(side.stream, protocol, opened, sender):
             if isinstance(each, Message):
@@ -207,7 +208,9 @@ class _Made:
                 rows = side.rows(gap.begin, gap.finish)
                 self.explained += rows
                 if gap.what:
-                    self._find(None, "stream", f"whole {self.unit}s", gap.what, rows)
+                    # Of bytes that are not there, the frames around them.
+                    near = rows or side.rows(gap.begin - 1, gap.finish + 1)
+                    self._find(None, "stream", f"whole {self.unit}s", gap.what, near)
             # What is not read of the other direction may have asked.
             unread = any(gap.what for gap in sides[not way].gaps)
             for message in (each for waiting in answers[way].values() for each in waiting):
@@ -288,7 +291,7 @@ def conversations(frames: pl.DataFrame, protocol: SocketProtocol, files: Files) 
     """Connections whose beginning holds a message of the protocol: source, source_port, target, target_port of what
     goes to the server, and `asked`: whether there is a request."""
     ends = ["source", "source_port", "target", "target_port"]
-    carried = frames.filter(pl.col("protocol") == tcp.TCP, pl.col("source").is_not_null())
+    carried = frames.filter(pl.col("protocol") == TCP, pl.col("source").is_not_null())
     held = carried.filter(pl.col("tcp_length") > 0)
     held = held.filter(pl.int_range(pl.len()).over(ends) < _SEEK)
     data = payloads(files, held.select("row", "capture", "frame", *PLACES))
