@@ -31,13 +31,16 @@ CALLS: dict[str, pl.DataType | type[pl.DataType]] = {
     "request": pl.Int64,
     "reply_message": pl.Int64,
     "procedure": pl.String,
+    "request_payload": pl.Int64,
+    "reply_payload": pl.Int64,
     "request_records": pl.List(pl.Int64),
     "reply_records": pl.List(pl.Int64),
     "first_frame": pl.UInt32,
 }
-"""What is derived of each call: message lengths in bytes, and the fragments of its records where they are marked.
+"""What is derived of each call: message lengths in bytes, what the transport carries of each, and the fragments of its
+records where they are marked.
 
-`reply_message` is null where the capture shows no reply.
+`reply_message` and `reply_payload` are null where the capture shows no reply.
 """
 _PLACES = {"conn": pl.UInt32, "reply": pl.Boolean, "call": pl.UInt32, "begin": pl.Int64, "finish": pl.Int64}
 _SEEK = 1000
@@ -171,10 +174,10 @@ def _side(
             else:
                 side.gaps.append(each)
     except NotRecorded:
-        cut = segments.filter(pl.col("captured_length") < pl.col("frame_length"))
+        cut = segments.filter(pl.col("captured_length") < pl.col("frame_length")).sort("frame")
         raise BadInput(
-            f"is cut to {cut['captured_length'].max()} bytes, before a message that must be read",
-            file=str(files[0][0]), allowed="a capture of whole frames", field=f"frame {cut['frame'].min()}",
+            f"is cut to {cut['captured_length'][0]} bytes, before a message that must be read",
+            file=str(files[0][0]), allowed="a capture of whole frames", field=f"frame {cut['frame'][0]}",
         ) from None  # fmt: skip
     return side
 
@@ -241,11 +244,19 @@ class _Made:
         out, back = places.get(False), places.get(True)
         self.calls.append(
             (
-                flow, asked.key, start_ns, out.length if out else 0, back.length if back else None,
-                asked.procedure, list(out.fragments) if out else [], list(back.fragments) if back else [],
+                flow,
+                asked.key,
+                start_ns,
+                out.length if out else 0,
+                back.length if back else None,
+                asked.procedure,
+                out.finish - out.begin if out else 0,
+                back.finish - back.begin if back else None,
+                list(out.fragments) if out else [],
+                list(back.fragments) if back else [],
                 frame,
             )
-        )  # fmt: skip
+        )
 
     def _find(self, call: int | None, name: str, expected: str, seen: str, rows: Iterable[int]) -> None:
         self.findings.append((call, name, expected, seen, list(rows)))

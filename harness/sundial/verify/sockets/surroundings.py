@@ -44,7 +44,7 @@ class Surroundings:
         return self
 
     def refuse_cut(self, heads: pl.DataFrame, file: Path) -> None:
-        """Raises BadInput for the first datagram of which it cannot be told what it is."""
+        """Raises BadInput for the first datagram that is cut before its type."""
         cut = heads.filter(pl.col("type").is_null(), _is_cut()).sort("frame")
         if cut.height:
             first = cut.row(0, named=True)
