@@ -73,7 +73,7 @@ def analyse(
 
     `build` adds `kind` to the calls and makes the expectations. `begun` (row, call) says of which calls datagrams are,
     and `places` (conn, reply, call, begin, finish) where messages are in TCP streams; without them that follows from
-    names, times and expected lengths. With `places` streams are not compared: who has read them has done that.
+    names, times and expected lengths. With `places` the caller has read the streams, and they are not compared.
     `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
     can be said about what arrived at the other end. `lines`: by port, when the wire in front of it was free.
     `transit`: what joins segments; without it one view is all there is.

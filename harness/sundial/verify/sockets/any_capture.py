@@ -8,7 +8,6 @@ that messages over TCP are whole, wherever it cut them, and that every call has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -138,16 +137,21 @@ def _ports(frames: pl.DataFrame, asked: _Asked, files: Files) -> set[int]:
     return ports or set(found["server_port"])
 
 
+def _servers(ports: set[int], asked: _Asked) -> set[int]:
+    """Without those that only name others, if there are others."""
+    return ports - set(asked.protocol.directories) or ports
+
+
 def _one(ports: set[int], asked: _Asked) -> int | None:
-    """The one port, not counting those that only name others."""
-    those = ports - set(asked.protocol.directories) or ports
-    return next(iter(those)) if len(those) == 1 else None
+    servers = _servers(ports, asked)
+    return next(iter(servers)) if len(servers) == 1 else None
 
 
 def _the_port(file: Path, ports: set[int], asked: _Asked, around: Surroundings) -> int:
     port = _one(ports, asked)
     if port is None and ports:
-        what = f"calls go to {len(ports)} ports: {sorted(ports)}"
+        servers = sorted(_servers(ports, asked))
+        what = f"calls go to {len(servers)} ports: {servers}"
         raise BadInput(what, file=str(file), allowed="the server's port with --port")
     if port is None:
         raise around.nothing(file, f"holds no {asked.name} over {asked.transport}")
@@ -311,26 +315,23 @@ def _complete(calls: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
 
 def _build(calls: pl.DataFrame, transport: str, least_reply: int) -> tuple[pl.DataFrame, pl.DataFrame, list[Call]]:
     """Expectations from message lengths; a call without reply is expected to have one of the least length."""
-    columns = ["request", "reply_message", "request_records", "reply_records", "request_mtu", "reply_mtu"]
+    columns = [f"{leg}_{what}" for leg in ("request", "reply") for what in ("message", "payload", "records", "mtu")]
+    calls = calls.with_columns(request_message="request")
     kinds = calls.select(columns).unique(maintain_order=True).with_row_index("kind")
     expected, rows = [], []
     for row in kinds.iter_rows(named=True):
         legs: list[Leg] = []
-        for message, records, mtu in (
-            (row["request"], row["request_records"], row["request_mtu"]),
-            (row["reply_message"], row["reply_records"], row["reply_mtu"]),
-        ):
-            length = least_reply if message is None else message
-            legs.append(udp_leg(length, mtu) if transport == "udp" else _uncut(length, tuple(records)))
+        for leg in ("request", "reply"):
+            message, payload, records, mtu = (row[f"{leg}_{what}"] for what in ("message", "payload", "records", "mtu"))
+            if transport == "udp":
+                legs.append(udp_leg(least_reply if message is None else message, mtu))
+            else:
+                # Its segments are the sender's choice.
+                legs.append(Leg("tcp", message or least_reply, payload or 0, tuple(records), (), exact=False))
         expected.append(Call(legs[0], legs[1]))
         rows += [leg_row(row["kind"], bool(place), leg) for place, leg in enumerate(legs)]
     table = pl.DataFrame(rows, schema=LEG_SCHEMA, orient="row")
     return calls.join(kinds, on=columns, how="left", nulls_equal=True), table, expected
-
-
-def _uncut(message: int, records: tuple[int, ...]) -> Leg:
-    """A message over TCP whose segments are the sender's choice."""
-    return Leg("tcp", message, message, records, (), exact=False)
 
 
 def _one_way(findings: pl.DataFrame, analysis: Analysis, table: pl.DataFrame) -> pl.DataFrame:
@@ -340,8 +341,8 @@ def _one_way(findings: pl.DataFrame, analysis: Analysis, table: pl.DataFrame) ->
         return findings
     servers = table.select(pl.format("{}:{}", "server_address", "server_port")).to_series().unique().sort()
     what = f"none, and no frame from {', '.join(servers)}: the capture has one direction only"
-    one = (None, "replies", str(analysis.calls.height), what, [])
-    return pl.concat([findings.filter(~unanswered), pl.DataFrame([one], FINDING, orient="row")])
+    one = pl.DataFrame([(None, "replies", str(analysis.calls.height), what, [])], FINDING, orient="row")
+    return pl.concat([findings.filter(~unanswered), one])
 
 
 def _result(analysis: Analysis, table: pl.DataFrame, background: pl.DataFrame, filter_of: DisplayFilter) -> Part:

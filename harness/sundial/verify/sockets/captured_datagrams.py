@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls over UDP that a capture from elsewhere shows: whose datagram each is, and which datagrams are one call.
 
-A message that says whether it is a request or a reply is believed, whatever its ports are. Replies are found by their
-name, wherever they come from and whenever they are stamped: queues of an adapter are stamped apart from one another.
+The type of a message decides whether it is a request or a reply, whatever its ports are. Replies are found by their
+name, wherever they come from and whenever they are stamped: an adapter's queues have no common clock.
 """
 
 from __future__ import annotations
@@ -110,6 +110,8 @@ def calls_of(heads: pl.DataFrame, protocol: SocketProtocol) -> Found:
         "reply_message",
         start_ns="time_ns",
         request="message",
+        request_payload="message",
+        reply_payload="reply_message",
         procedure=protocol.captured_procedure().fill_null("echo"),
         request_records=pl.lit([], pl.List(pl.Int64)),
         reply_records=pl.lit([], pl.List(pl.Int64)),

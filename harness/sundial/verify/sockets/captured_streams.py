@@ -20,6 +20,7 @@ import polars as pl
 from sundial.errors import BadInput
 from sundial.verify.findings import FINDING
 from sundial.verify.sockets import tcp
+from sundial.verify.sockets.flows import TCP
 from sundial.verify.sockets.protocol import Files, Message, SocketProtocol
 from sundial.verify.sockets.stream import PLACES, NotRecorded, Stream, payloads
 
@@ -30,13 +31,16 @@ CALLS: dict[str, pl.DataType | type[pl.DataType]] = {
     "request": pl.Int64,
     "reply_message": pl.Int64,
     "procedure": pl.String,
+    "request_payload": pl.Int64,
+    "reply_payload": pl.Int64,
     "request_records": pl.List(pl.Int64),
     "reply_records": pl.List(pl.Int64),
     "first_frame": pl.UInt32,
 }
-"""What is derived of each call: message lengths in bytes, and the fragments of its records where they are marked.
+"""What is derived of each call: message lengths in bytes, what the transport carries of each, and the fragments of its
+records where they are marked.
 
-`reply_message` is null where the capture shows no reply.
+`reply_message` and `reply_payload` are null where the capture shows no reply.
 """
 _PLACES = {"conn": pl.UInt32, "reply": pl.Boolean, "call": pl.UInt32, "begin": pl.Int64, "finish": pl.Int64}
 _SEEK = 1000
@@ -93,8 +97,8 @@ def read(stream: Stream, protocol: SocketProtocol, opened: bool, name: str) -> I
 
 @dataclass
 class Found:
-    """`places` (conn, reply, call, begin, finish): where messages are; `explained`: rows of frames that a finding names,
-    or that hold nothing; `replies`: how many there are."""
+    """`places` (conn, reply, call, begin, finish): where messages are; `explained`: rows of frames that a finding
+    names, or that hold nothing; `replies`: how many there are."""
 
     calls: pl.DataFrame
     places: pl.DataFrame
@@ -162,7 +166,7 @@ def _side(
     side = _Side(rows, Stream(pieces, ((pos, pos + size) for pos, *_, size in rows)))
     if not rows:
         return side
-    sender = "{}:{}".format(*segments.select("source", "source_port").row(0))
+    sender = f"{segments['source'][0]}:{segments['source_port'][0]}"
     try:
         for each in read(side.stream, protocol, opened, sender):
             if isinstance(each, Message):
@@ -170,10 +174,10 @@ def _side(
             else:
                 side.gaps.append(each)
     except NotRecorded:
-        cut = segments.filter(pl.col("captured_length") < pl.col("frame_length"))
+        cut = segments.filter(pl.col("captured_length") < pl.col("frame_length")).sort("frame")
         raise BadInput(
-            f"is cut to {cut['captured_length'].max()} bytes, before a message that must be read",
-            file=str(files[0][0]), allowed="a capture of whole frames", field=f"frame {cut['frame'].min()}",
+            f"is cut to {cut['captured_length'][0]} bytes, before a message that must be read",
+            file=str(files[0][0]), allowed="a capture of whole frames", field=f"frame {cut['frame'][0]}",
         ) from None  # fmt: skip
     return side
 
@@ -207,7 +211,9 @@ class _Made:
                 rows = side.rows(gap.begin, gap.finish)
                 self.explained += rows
                 if gap.what:
-                    self._find(None, "stream", f"whole {self.unit}s", gap.what, rows)
+                    # Of bytes that are not there, the frames around them.
+                    near = rows or side.rows(gap.begin - 1, gap.finish + 1)
+                    self._find(None, "stream", f"whole {self.unit}s", gap.what, near)
             # What is not read of the other direction may have asked.
             unread = any(gap.what for gap in sides[not way].gaps)
             for message in (each for waiting in answers[way].values() for each in waiting):
@@ -238,11 +244,19 @@ class _Made:
         out, back = places.get(False), places.get(True)
         self.calls.append(
             (
-                flow, asked.key, start_ns, out.length if out else 0, back.length if back else None,
-                asked.procedure, list(out.fragments) if out else [], list(back.fragments) if back else [],
+                flow,
+                asked.key,
+                start_ns,
+                out.length if out else 0,
+                back.length if back else None,
+                asked.procedure,
+                out.finish - out.begin if out else 0,
+                back.finish - back.begin if back else None,
+                list(out.fragments) if out else [],
+                list(back.fragments) if back else [],
                 frame,
             )
-        )  # fmt: skip
+        )
 
     def _find(self, call: int | None, name: str, expected: str, seen: str, rows: Iterable[int]) -> None:
         self.findings.append((call, name, expected, seen, list(rows)))
@@ -288,7 +302,7 @@ def conversations(frames: pl.DataFrame, protocol: SocketProtocol, files: Files) 
     """Connections whose beginning holds a message of the protocol: source, source_port, target, target_port of what
     goes to the server, and `asked`: whether there is a request."""
     ends = ["source", "source_port", "target", "target_port"]
-    carried = frames.filter(pl.col("protocol") == tcp.TCP, pl.col("source").is_not_null())
+    carried = frames.filter(pl.col("protocol") == TCP, pl.col("source").is_not_null())
     held = carried.filter(pl.col("tcp_length") > 0)
     held = held.filter(pl.int_range(pl.len()).over(ends) < _SEEK)
     data = payloads(files, held.select("row", "capture", "frame", *PLACES))

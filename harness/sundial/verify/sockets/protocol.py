@@ -166,8 +166,8 @@ class SocketProtocol(Protocol):
         """What its streams consist of, in a word."""
 
     def datagram_type(self) -> pl.Expr:
-        """From the first frame of a captured datagram: `request` or `reply`, `message` where it does not say which, null
-        where it is of another protocol."""
+        """From the first frame of a captured datagram: `request` or `reply`, `message` where it does not say which,
+        null where it is of another protocol."""
 
     def captured_procedure(self) -> pl.Expr:
         """What a captured request calls, as text."""

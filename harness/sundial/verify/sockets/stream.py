@@ -63,7 +63,10 @@ class Stream:
     def read(self, begin: int, count: int) -> bytes:
         """Up to `count` bytes from `begin`; fewer where a piece is missing."""
         place = bisect_right(self._begins, begin) - 1
-        return bytes(self._runs[place][begin - self._begins[place] :][:count]) if place >= 0 else b""
+        if place < 0:
+            return b""
+        at = begin - self._begins[place]
+        return bytes(self._runs[place][at : at + count])
 
     def need(self, begin: int, count: int) -> bytes:
         """The same. Raises NotRecorded where the next byte is one that the capture has cut off."""

@@ -44,7 +44,7 @@ class Surroundings:
         return self
 
     def refuse_cut(self, heads: pl.DataFrame, file: Path) -> None:
-        """Raises BadInput for the first datagram of which it cannot be told what it is."""
+        """Raises BadInput for the first datagram that is cut before its type."""
         cut = heads.filter(pl.col("type").is_null(), _is_cut()).sort("frame")
         if cut.height:
             first = cut.row(0, named=True)
@@ -66,11 +66,11 @@ class Surroundings:
         if self.cut:
             what, allowed = f"{what}; frames are cut to {self.cut} bytes", "a capture of whole frames"
         elif self.ipv6:
-            what, allowed = f"{what}; IPv6 is not read ({self.ipv6} packets)", "a capture of IPv4"
+            what, allowed = f"{what}; IPv6 is not read ({_count(self.ipv6, 'packet')})", "a capture of IPv4"
         elif self.replies:
             what, allowed = f"{what}, but {self.replies} replies", "a capture of both directions"
         elif self.connections:
-            what = f"{what}, but {self.connections} connections"
+            what = f"{what}, but {_count(self.connections, 'connection')}"
         return BadInput(what, file=str(file), allowed=allowed)
 
     def remarks(self, port: int) -> list[str]:
@@ -83,13 +83,17 @@ class Surroundings:
         if self.segment_sizes:
             found.append(f"MSS {_range(self.segment_sizes)}, learned from the SYNs")
         if self.ipv6:
-            found.append(f"IPv6 is not read: {self.ipv6} packets to or from port {port}")
+            found.append(f"IPv6 is not read: {_count(self.ipv6, 'packet')} to or from port {port}")
         return found
 
 
 def _range(values: set[int]) -> str:
     least, most = min(values), max(values)
     return f"{most} bytes" if least == most else f"{least} to {most} bytes"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _is_cut() -> pl.Expr:

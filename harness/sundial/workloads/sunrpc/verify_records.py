@@ -24,6 +24,8 @@ _CALL = bytes(4) + (2).to_bytes(4)
 _REPLY = (1).to_bytes(4)
 _MESSAGE = re.compile(b"(?=" + re.escape(_CALL) + b"|" + re.escape(_REPLY) + b"\\x00\\x00\\x00[\\x00\\x01])", re.DOTALL)
 """From the type of a message on (RFC 5531 section 9): a call of version 2; a reply, accepted or denied."""
+_CREDENTIAL, _VERIFIER, _AUTHENTIC_MOST = 24, 12, 400
+"""From the type of a call or reply on: how long its credential or verifier is; 400 bytes at most (section 8.2)."""
 _XID, _HEAD = 4, 24
 """Bytes in front of the type; up to the procedure of a call, which is as much as the shortest reply has."""
 
@@ -61,15 +63,21 @@ def captured_record(stream: Stream, begin: int) -> Message | None:
 
 
 def find_record(stream: Stream, begin: int) -> int | None:
-    """The first place from `begin` on where a record begins: its mark fits the message in it, and what is behind it is
-    another one, or not in the capture."""
+    """The first place from `begin` on where a record begins: its mark fits the message in it, the message has a
+    credential or verifier as long as one may be, and what is behind it is another one, or not in the capture."""
     for place in stream.search(_MESSAGE, begin + MARK + _XID):
         at = place - MARK - _XID
         value = int.from_bytes(stream.read(at, MARK), "big")
-        if (value & ~LAST) < 2 * _XID or (value & LAST and (value & ~LAST) % 4):
+        size = value & ~LAST
+        authentic = place + (_CREDENTIAL if stream.read(place, MARK) == bytes(MARK) else _VERIFIER)
+        if size < 2 * _XID or (value & LAST and size % 4):
+            continue
+        if int.from_bytes(stream.read(authentic, 4), "big") > _AUTHENTIC_MOST:
             continue
         try:
             message = captured_record(stream, at)
+            if message and message.finish > stream.end and not value & LAST:
+                continue
             if message and message.finish < stream.end and not stream.missing(message.finish, message.finish + 1):
                 message = captured_record(stream, message.finish)
         except NotRecorded:
