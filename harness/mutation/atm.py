@@ -41,6 +41,8 @@ def damages(copy: Copy) -> Damages:
         if any(map(capture.is_fate, capture.frames)):
             for part, other in COMMENTS.items():
                 yield _damage(f"{kind}: fate with another {part}", _commented(name, other))
+            for part, other in ALONE.items():
+                yield _damage(f"{kind}: {part} of a fate alone", _commented(name, other))
     for name in captures:
         if _kind(name) == "pdu":
             yield from _everywhere(name, captures)
@@ -242,9 +244,8 @@ COMMENTS: dict[str, Callable[[str], str]] = {
     "port": comments.other_port,
     "reason": comments.other_reason,
     "way": comments.other_way,
-    "words, its record as it was": comments.other_words,
-    "record, its words as they were": comments.other_record,
 }
+ALONE: dict[str, Callable[[str], str]] = {"words": comments.other_words, "record": comments.other_record}
 
 
 def _commented(name: str, edit: Callable[[str], str]) -> Change:

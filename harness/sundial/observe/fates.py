@@ -34,6 +34,8 @@ a record lacks one."""
 
 def fate_columns(comments: pl.Series) -> pl.DataFrame:
     """FATE_COLUMNS of each comment; of a null or another text all are null."""
+    if comments.null_count() == len(comments):
+        return pl.DataFrame(schema=FATE_COLUMNS).clear(len(comments))
     known = comments.drop_nulls().unique()
     rows = [_row(each) for each in known]
     table = pl.DataFrame(rows, schema=FATE_COLUMNS, orient="row").with_columns(comment=known)
