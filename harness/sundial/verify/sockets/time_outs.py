@@ -7,8 +7,6 @@ before. So a call to which a reply came has not timed out earlier.
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
 from sundial.observe import RunDirectory
