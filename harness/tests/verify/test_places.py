@@ -83,7 +83,9 @@ def arrival(at: int, frame: bytes) -> int:
 def joined_by_a_bridge(netem: str) -> dict[str, object]:
     """The topology as a run writes it: everything resolved."""
     ends = {"client": ("near", f"{CLIENT}/24"), "server": ("far", f"{SERVER}/24")}
-    hosts = {name: {"interfaces": {"eth0": {"address": address}}} for name, (_, address) in ends.items()}
+    hosts = {
+        name: {"interfaces": {"eth0": {"address": address, "static_arp": True}}} for name, (_, address) in ends.items()
+    }
     sides = {f"eth{place}": {"mac": mac("", place), "netem": netem} for place in (0, 1)}
     segments = {
         "near": {"kind": "link", "rate": "100 Gbit/s", "ports": ["client:eth0", "between:eth0"]},

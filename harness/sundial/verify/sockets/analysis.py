@@ -79,7 +79,7 @@ def analyse(
     `transit`: what joins segments; without it one view is all there is.
     """
     whole_frames = intact(frames)
-    conns = tcp.connections(whole_frames)
+    conns = tcp.connections(whole_frames, from_midstream=one_view)
     calls = _with_connections(calls, conns)
     calls, legs, expected = build(calls)
     refused = frames.filter(pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null())["row"]

@@ -135,7 +135,7 @@ class _Side:
 
 def calls_of(frames: pl.DataFrame, protocol: SocketProtocol, files: Files) -> Found:
     """Calls of frames with `flow`. Raises BadInput where the capture has cut off what must be read."""
-    conns = tcp.connections(frames)
+    conns = tcp.connections(frames, from_midstream=True)
     located = tcp.positions(frames, conns).filter(pl.col("view") == "sent")
     segments = located.filter(pl.col("tcp_length") > 0, pl.col("pos").is_not_null())
     opened = set(
@@ -265,7 +265,7 @@ class _Made:
 def check_sizes(frames: pl.DataFrame, mtu: int | None) -> pl.DataFrame:
     """A finding for each direction of a connection with segments that are longer than its receiver's MSS allows: they
     were cut behind the place of the capture. `mtu`: of the wire, where it is known."""
-    conns = tcp.connections(frames)
+    conns = tcp.connections(frames, from_midstream=True)
     segments = tcp.positions(frames, conns).filter(pl.col("view") == "sent", pl.col("tcp_length") > 0)
     offered = pl.when("reply").then("client_mss").otherwise("server_mss")
     limit = pl.min_horizontal(offered.cast(pl.Int64), pl.lit(None if mtu is None else mtu - _HEADERS, pl.Int64))

@@ -18,10 +18,11 @@ _WRAP = 1 << 32
 _HALF = 1 << 31
 
 
-def connections(frames: pl.DataFrame) -> pl.DataFrame:
+def connections(frames: pl.DataFrame, *, from_midstream: bool = False) -> pl.DataFrame:
     """One row a connection: conn, flow, since_ns, client_isn, server_isn, client_mss, server_mss, timestamps.
 
-    What a flow has before its first SYN is one connection, whose sequence numbers begin at its first frame.
+    A flow without a SYN has one connection from the beginning, whose sequence numbers begin at its first frame;
+    `from_midstream`: so has what a flow has before its first SYN, as the capture began later than the connection.
     """
     names = ("flow", "reply", "time_ns", "tcp_seq", "tcp_flags", "tcp_mss", "tcp_timestamp")
     tcp = frames.filter(pl.col("protocol") == TCP, pl.col("flow").is_not_null(), pl.col("fate").is_null()).select(names)
@@ -39,7 +40,7 @@ def connections(frames: pl.DataFrame) -> pl.DataFrame:
     first_syn = openings.group_by("flow").agg(opened_ns=pl.col("since_ns").min())
     silent = (
         tcp.join(first_syn, on="flow", how="left")
-        .filter(pl.col("opened_ns").is_null() | ((pl.col("time_ns") < pl.col("opened_ns")) & ~syn))
+        .filter(pl.col("opened_ns").is_null() | (from_midstream & (pl.col("time_ns") < pl.col("opened_ns")) & ~syn))
         .sort("time_ns")
         .group_by("flow")
         .agg(
