@@ -41,7 +41,7 @@ def check_topology(topology: Topology) -> list[Finding]:
     """Errors of `topology`, in the order in which to mend them; empty if it is valid."""
     findings = list(chain(_machines(topology), _devices(topology), _ends(topology), _segments(topology)))
     if not findings:
-        rules = (_macs, _addresses, _routes, _mtus, _bridged, _joined_mtus, _loops, _inside, check_own)
+        rules = (_macs, _addresses, _routes, _mtus, _offloads, _bridged, _joined_mtus, _loops, _inside, check_own)
         findings = [finding for rule in rules for finding in rule(topology)]
     first: dict[Path, Finding] = {}
     for finding in findings:
@@ -263,6 +263,17 @@ def _mtus(topology: Topology) -> Iterator[Finding]:
                     what,
                     f"{image.mtu_least} to {image.mtu_most}",
                 )
+
+
+def _offloads(topology: Topology) -> Iterator[Finding]:
+    for name, machine in topology.machines.items():
+        image = IMAGES[machine.image or topology.defaults.image]
+        for device, interface in machine.interfaces.items():
+            own = interface.offloads
+            if device != MAPPED_DEVICE and not image.offloads and (topology.defaults.offloads if own is None else own):
+                at: Path = ("machines", name, "interfaces", device, "offloads")
+                what = f"{name}:{device} has no offloads: it boots {image.name}"
+                yield Finding(("defaults", "offloads") if own is None else at, what, "false")
 
 
 def _bridged(topology: Topology) -> Iterator[Finding]:

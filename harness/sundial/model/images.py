@@ -89,6 +89,8 @@ class ImageKind(Strict):
     """Its Sun RPC client has one thread."""
     routes: _Capability = False
     """It supports static routes, and can forward packets between its interfaces."""
+    offloads: _Capability = False
+    """Its interfaces have segmentation and receive offloads."""
     streams_commands: _Capability = False
     """Commands of `sundial exec` get input, signals and a terminal, and return output while they run."""
     maps_adapters: _Capability = False

@@ -80,6 +80,11 @@ class SegmentBase(Strict):
         return False
 
     @property
+    def ip_only(self) -> bool:
+        """True if it carries IP packets without their Ethernet headers."""
+        return False
+
+    @property
     def packet_cells(self) -> PerPacket | None:
         """Number of cells of an IP packet by its length in bytes; None: the wire carries frames whole."""
         return None

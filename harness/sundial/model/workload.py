@@ -76,7 +76,7 @@ class Ends:
     def cells(self, client: str) -> list[PerPacket]:
         """Number of cells of a packet by its length, for each segment with cells between a client and the server."""
         way = [name for hop in self.network.passed(client, self.server) for name in self.network.way(*hop)]
-        counts = (self.network.segments[name].packet_cells for name in way)
+        counts = (self.network.captured[name].packet_cells for name in way)
         return [count for count in counts if count is not None]
 
 

@@ -121,6 +121,8 @@ CASES = [
     ("hub", 'ports: ["client:eth0", "server:eth0"]', "ports: []", "14: segments.lan.ports: has 0 entries; allowed: 2 or more"),
     ("hub", "      eth0: {address: 10.0.0.1/24}", "      eth1: {address: 10.0.0.1/24}", "4: machines.client.interfaces: interface numbers have a gap; allowed: eth0\n5: machines.client.interfaces.eth1: interface client:eth1 is not connected; allowed: list it in the ports of one segment\n14: segments.lan.ports.0: machine 'client' has no interface 'eth0'; allowed: client:eth1"),
     ("hub", "  client:\n", "  client:\n    image: plan9\n", "4: machines.client.image: there is no image 'plan9'; allowed: linux, linux-python, linux-python-current, linux-python-paper, ssscore"),
+    ("hub", "  client:\n    interfaces:\n      eth0: {address: 10.0.0.1/24}", "  client:\n    image: ssscore\n    interfaces:\n      eth0: {address: 10.0.0.1/24, offloads: true}", "6: machines.client.interfaces.eth0.offloads: client:eth0 has no offloads: it boots ssscore; allowed: false"),
+    ("backplane", "{image: ssscore}", "{image: ssscore, offloads: true}", "2: defaults.offloads: a:eth0 has no offloads: it boots ssscore; allowed: false"),
     ("hub", "{address: 10.0.0.1/24}", "{address: 10.0.0.1/24, mtu: 1501}", "5: machines.client.interfaces.eth0.mtu: MTU 1501 of client:eth0 is above that of segment 'lan'; allowed: 68 to 1500"),
     ("link", '"server:eth0"]', '"server:eth0", "third:eth0"]', "13: segments.wan.ports.2: 'third:eth0' is not a machine of this topology; allowed: client, server\n13: segments.wan.ports: a link cannot have 3 ports; allowed: exactly 2"),
     ("link", "{delay: 10 ms}", "{jitter: 1 ms}", "15: segments.wan.impairments.both.jitter: jitter has no effect without delay; allowed: add delay"),

@@ -97,6 +97,9 @@ CASES = [
     (WORKLOAD, WORKLOAD.replace("calls", "socket_buffer: 4000, calls"), "", "",
      "mine.yaml:4: workloads.0.socket_buffer: socket_buffer cannot be set on 'server', client and server: it would move"
      " the segment boundaries of TCP; allowed: leave it out, or only udp"),
+    (WORKLOAD, WORKLOAD.replace("[16, 65483]", "cell-edges"), "", "",
+     "mine.yaml:4: workloads.0.sizes: cell-edges needs a segment with cells, and there is none between 'server' and"
+     " 'server'; allowed: sizes, ranges FIRST:LAST:STEP and the word 'edges'"),
     ("", "", "captured", "maybe", f"net.yaml:3: {NOT}: 'maybe' is unknown; allowed: captured, not"),
     ("", "", "server: {", "server: {image: ssscore, ",
      f"net.yaml:3: {NOT}: image 'ssscore' of 'server' cannot capture its loopback; allowed: not"),

@@ -35,23 +35,23 @@ def passed(scenario: Path, out: Path, *options: str, report: bool = False, secon
     """What `sundial run` says of a run that must verify; `out` is its directory, or the first part of their names."""
     argv = ["run", str(scenario), "--out", str(out), *(() if report else ("--no-report",)), *options]
     said = out.with_name(f"{out.name}.said")
-    status = _served(argv, said, seconds)
+    ended = status(argv, said, seconds)
     output = said.read_text()
-    assert status == 0, output
+    assert ended == 0, output
     return output
 
 
-def _served(argv: list[str], said: Path, seconds: float) -> int:
-    """The exit status of a command line; its output goes to the file `said`."""
-    if not _serving:
+def status(argv: list[str], said: Path, seconds: float) -> int:
+    """The exit status of a command line; its output goes to the file `said`. Threads may call this side by side."""
+    try:
+        process = _serving.pop()
+    except IndexError:
         pipe = subprocess.PIPE
         command = [sys.executable, "-c", SERVE]
         # It ends with this process, which holds its requests open.
         process = subprocess.Popen(
             command, cwd=HARNESS, env=VARIABLES, stdin=pipe, stdout=pipe, text=True, start_new_session=True
         )
-        _serving.append(process)
-    process = _serving.pop()
     assert process.stdin is not None
     assert process.stdout is not None
     try:

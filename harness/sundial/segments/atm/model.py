@@ -109,11 +109,15 @@ class Atm(SegmentBase):
         return self.line_of(port).rate_bps
 
     @property
+    def ip_only(self) -> bool:
+        return self.encapsulation == ROUTED
+
+    @property
     def packet_cells(self) -> PerPacket:
         return partial(packet_cells, self.encapsulation)
 
     def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
-        if self.encapsulation == ROUTED:
+        if self.ip_only:
             return "classical IP does not carry Ethernet headers"
         if self.encapsulation == LANE and of == "machine":
             return "LAN emulation supports bridges only as devices"
