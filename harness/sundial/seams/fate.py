@@ -244,7 +244,7 @@ def read_comment(comment: str) -> Record | None:
         models = _models()[record.get("rule", record["fate"])]
         model = next(model for model, required, names in models if required <= record.keys() <= names)
         fate: Record = model.model_validate(record)
-    except (ValueError, TypeError, KeyError, AttributeError, StopIteration):
+    except (ValueError, TypeError, KeyError, AttributeError, StopIteration, RecursionError):
         return None
     return fate if fate.comment == comment else None
 

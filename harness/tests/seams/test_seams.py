@@ -188,6 +188,7 @@ def test_every_record_has_a_golden_comment() -> None:
         'x | {"fate":[]}',
         'x | {"fate":{},"rule":{}}',
         "x | {",
+        pytest.param("x | " + 60_000 * "[", id="deeply nested"),
     ],
 )  # fmt: skip
 def test_another_comment_has_no_valid_record(comment: str) -> None:

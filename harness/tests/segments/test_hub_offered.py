@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sundial.verify.segment import verifiers
 from sundial.verify.wire import Passages
-from tests.fates import ring_full
+from tests.fates import given_up, ring_full
 from tests.segments.test_hub_law import HUBS, PORTS, hub, simulate, traffic
 from tests.segments.wires import OUT, Frame, Tape, moved
 
@@ -41,7 +41,7 @@ def with_ring(segment: Any, frames: list[Frame], seed: int, places: int) -> Tape
         tape = simulate(segment, kept, seed)
         left = [row["time_ns"] + 8 * (max(row["frame_length"], 60) + 12) * 10**9 // segment.rate
                 for row in tape.rows if row["direction"] == OUT and row["interface"] == PORTS[0]]  # fmt: skip
-        left += [row["time_ns"] for row in tape.rows if str(row["comment"]).endswith(f"attempts of {PORTS[0]}")]
+        left += [row["time_ns"] for row in tape.rows if row["comment"] == given_up(PORTS[0])]
         mine = [frame for frame in kept if frame.port == 0]
         inside = [place - sum(end <= frame.at for end in left) for place, frame in enumerate(mine)]
         full = [frame for frame, number in zip(mine, inside, strict=True) if number >= places]
