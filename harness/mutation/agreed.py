@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from mutation import protocols
 from mutation.capture import OUT, Capture, Frame, Transmission, transmissions
@@ -47,7 +48,7 @@ def damages(copy: Copy) -> Damages:
             records = [line for line in lines if isinstance(line, dict)]
             for app in dict.fromkeys(line["app"] for line in records if line["type"] == "counters"):
                 yield Damage(f"agreed: {name}: no counts of {app}", _no_counts(name, app), samples=True)
-            if any(isinstance(line, list) for line in lines):
+            if copy.json("run.json")["clock"] == "virtual" and _first_transport(records) == "udp":
                 yield Damage(f"agreed: {name}: the first call timed out", _timed_out(name), samples=True)
 
 
@@ -224,6 +225,10 @@ def _changed(fits: Callable[[Transmission], bool], change: Callable[[bytes], byt
 
 
 # ---- Samples ----
+
+
+def _first_transport(records: Sequence[dict[str, Any]]) -> str | None:
+    return next((line["transport"] for line in records if line["type"] == "batch"), None)
 
 
 def _no_counts(name: str, app: str) -> Callable[[Copy, Random], None]:
