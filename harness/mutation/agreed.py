@@ -18,8 +18,7 @@ from mutation.headers import PLACES, write
 COUNTERS = "wire/counters.json"
 MS = 1_000_000
 PORT_MAPPER = 111
-_MBCF, _MBCF_ACK, _FIRST_SEQUENCED = 0x88B6, 0x00, 0x10
-_ACK_NOW = 2
+_MBCF, _MBCF_ACK = 0x88B6, 0x00
 
 Choose = Callable[[Sequence[Transmission], Random], Sequence[Transmission]]
 
@@ -67,11 +66,6 @@ def _is_tcp(each: Transmission, kind: str) -> bool:
 
 def _is_mbcf(each: Transmission) -> bool:
     return protocols.ethertype(each.data) == _MBCF
-
-
-def _is_sequenced(each: Transmission) -> bool:
-    """An operation of MBCF that acknowledges another."""
-    return _is_mbcf(each) and each.data[14] >= _FIRST_SEQUENCED and each.data[30:34] > bytes((0, 0, 0, 1))
 
 
 def _first(fits: Callable[..., bool], *what: object) -> Choose:
@@ -196,10 +190,6 @@ def _no_window(data: bytes) -> bytes:
     return data[:at] + bytes(2) + data[at + 2 :]
 
 
-def _one_less(data: bytes, at: int) -> bytes:
-    return data[:at] + (int.from_bytes(data[at : at + 4]) - 1).to_bytes(4) + data[at + 4 :]
-
-
 def _with(data: bytes, at: int, value: int) -> bytes:
     return data[:at] + bytes([value]) + data[at + 1 :]
 
@@ -207,8 +197,6 @@ def _with(data: bytes, at: int, value: int) -> bytes:
 CHANGED: dict[str, tuple[Callable[[Transmission], bool], Callable[[bytes], bytes]]] = {
     "PSH of a TCP ACK": (lambda each: _is_tcp(each, "TCP ACK"), _flag(8)),
     "window 0 of a TCP ACK": (lambda each: _is_tcp(each, "TCP ACK"), _no_window),
-    "ACK_NOW of an MBCF frame": (lambda each: _is_sequenced(each), lambda data: _with(data, 15, data[15] ^ _ACK_NOW)),
-    "an ack of MBCF one less": (lambda each: _is_sequenced(each), lambda data: _one_less(data, 30)),
 }
 
 
