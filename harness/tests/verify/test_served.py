@@ -146,4 +146,4 @@ def _wrong() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("wrong", "field"), list(_wrong()))
 def test_a_sum_that_is_off_by_one_is_found(wrong: dict[str, Any], field: str) -> None:
-    assert found(answers(0, 1), wrong, besides=MBCF) == [f"server {field}"]
+    assert f"server {field}" in found(answers(0, 1), wrong, besides=MBCF)

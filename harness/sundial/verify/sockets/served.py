@@ -75,14 +75,17 @@ def check_served(
             own = [each for each in lines if each.get("app") == app and ("task" in each) == keeps]
             options = _options(run, server, app)
             by_sockets.add((server, app))
+            besides = others.get((server, app)) if keeps else None
             if keeps and (any("rings" in each for each in own) or "die" in options or _unanswered(analysis, mine)):
+                continue
+            if keeps and besides is None and _is_called_otherwise(samples, server, countable[name]):
                 continue
             served = _Served(
                 f"nodes/{server} counters",
                 own,
                 mine.with_columns(executed=_executed(mine, options)),
                 countable[name],
-                others.get((server, app)) if keeps else None,
+                besides,
                 exact=run.clock == "virtual",
                 quiet=server in quiet,
             )
@@ -203,6 +206,13 @@ def _executed(answers: pl.DataFrame, options: Mapping[str, Any]) -> pl.Series:
                 del kept[next(iter(kept))]
             kept[call] = None
     return pl.Series(values=executed, dtype=pl.Boolean)
+
+
+def _is_called_otherwise(samples: RunSamples, server: str, protocol: SocketProtocol) -> bool:
+    """Whether calls came to a server over a transport that says nothing of its counts."""
+    over_sockets = pl.col("transport").is_in(list(protocol.transports))
+    own = (pl.col("server") == server) & (pl.col("app") == protocol.client_app)
+    return samples.table.filter(own, ~over_sockets).height > 0
 
 
 def _unanswered(analysis: Analysis, answers: pl.DataFrame) -> bool:

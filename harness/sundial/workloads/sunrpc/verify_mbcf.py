@@ -97,6 +97,7 @@ class _SunRpc:
 
 
 KIND: MbcfProtocol = _SunRpc()
+UNPROVEN: tuple[str, ...] = ("MBCF: ACK_NOW on questions to binders, on bindings and on their answers",)
 
 
 def _meaning_of_taskque(data: str) -> Meaning | None:
