@@ -16,6 +16,7 @@ OUT, IN = 2, 1
 A, B, C = 1, 2, 3
 """Stations on the three segments that a device with three ports joins; B has a neighbour on its own."""
 
+_KNOWN = ("end", "port", "machine", "mac", "joins", "domain", "forwards", "undelivered", "timed")
 PORTS = pl.DataFrame(
     [
         {"end": f"wire/{segment}.pcapng|{port}", "port": port, "machine": port.partition(":")[0], "mac": mac,
@@ -26,10 +27,7 @@ PORTS = pl.DataFrame(
             ("side", "c:eth0", C, False),
         )
     ],
-    schema={
-        name: PORT[name]
-        for name in ("end", "port", "machine", "mac", "joins", "domain", "forwards", "undelivered", "timed")
-    },
+    schema={name: PORT[name] for name in _KNOWN},
 )  # fmt: skip
 
 Sighting = tuple[str, str, int, str | None]
