@@ -37,6 +37,8 @@ from sundial.verify.workload import CLASSES, socket_protocols
 FRAMES_AT_ONCE = 250_000
 """About as many are in memory with all that is known of them, which takes some 2 kB each."""
 _LEAST_MTU = 68
+_NAMED = 3
+"""Servers that are named in one finding."""
 
 
 def offered() -> list[str]:
@@ -93,7 +95,7 @@ def _verified(capture: Capture, asked: _Asked) -> tuple[int, list[Part], Surroun
             frames = _frames(piece, asked)
             ports = set() if asked.port is not None else _ports(frames, asked, _files(piece))
             to = _one(ports, asked) if port is None else port
-            around += surroundings(frames, asked.protocol, asked.transport, to)
+            around += surroundings(frames, asked.transport, to)
             found |= ports
             used.add(to)
             if to is not None:
@@ -161,12 +163,13 @@ def _the_port(file: Path, ports: set[int], asked: _Asked, around: Surroundings) 
 def _part(frames: pl.DataFrame, piece: Capture, asked: _Asked, port: int) -> tuple[Part, Surroundings]:
     name, protocol, transport, files = asked.name, asked.protocol, asked.transport, _files(piece)
     begun, places, background, around = None, None, pl.DataFrame(schema=CLASSES), Surroundings()
+    to_all = pl.Series([], dtype=pl.UInt32)
     if transport == "udp":
         heads = captured_datagrams.towards(captured_datagrams.messages(frames, protocol), port)
         table, heads, frames = _udp_flows(frames, heads, name)
         around.refuse_cut(heads, piece.path)
         datagrams = captured_datagrams.calls_of(heads, protocol)
-        calls, begun = datagrams.calls, datagrams.begun
+        calls, begun, to_all = datagrams.calls, datagrams.begun, datagrams.to_all
         findings = captured_datagrams.check_sources(heads, begun)
         around.replies = heads.filter("reply").height
     else:
@@ -186,7 +189,9 @@ def _part(frames: pl.DataFrame, piece: Capture, asked: _Asked, port: int) -> tup
     analysis = analyse(
         frames, calls, table, {name: protocol}, build, files, exact_time=True, begun=begun, places=places, one_view=True
     )
-    analysis = replace(analysis, findings=_one_way(pl.concat([analysis.findings, findings]), analysis, table))
+    findings = pl.concat([analysis.findings, findings])
+    free = pl.col("field").str.starts_with("reply.") & pl.col("call").is_in(to_all.implode()).fill_null(False)
+    analysis = replace(analysis, findings=_one_way(findings.filter(~free), analysis, table))
     return _result(analysis, table, background, partial(display_filter, protocol=protocol)), around
 
 
@@ -340,7 +345,8 @@ def _one_way(findings: pl.DataFrame, analysis: Analysis, table: pl.DataFrame) ->
     if analysis.frames.filter(pl.col("flow").is_not_null(), "reply").height or not findings.filter(unanswered).height:
         return findings
     servers = table.select(pl.format("{}:{}", "server_address", "server_port")).to_series().unique().sort()
-    what = f"none, and no frame from {', '.join(servers)}: the capture has one direction only"
+    named = ", ".join(servers.head(_NAMED)) + (" and others" if len(servers) > _NAMED else "")
+    what = f"none, and no frame from {named}: captured in one direction, or never answered"
     one = pl.DataFrame([(None, "replies", str(analysis.calls.height), what, [])], FINDING, orient="row")
     return pl.concat([findings.filter(~unanswered), one])
 

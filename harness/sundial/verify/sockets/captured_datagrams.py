@@ -15,11 +15,15 @@ from sundial.verify.findings import FINDING
 from sundial.verify.sockets.flows import UDP
 from sundial.verify.sockets.protocol import SocketProtocol
 
+_SHOWN = (
+    "row", "frame", "end", "time_ns", "source", "source_port", "target", "target_port", "udp_length", "udp_head",
+    "udp_checksum", "captured_length", "frame_length", "eth_target",
+)  # fmt: skip
 ENDS = ("client_address", "client_port", "server_address", "server_port")
 
 
 def messages(frames: pl.DataFrame, protocol: SocketProtocol) -> pl.DataFrame:
-    """First frames of datagrams with `type`, `key`, `reply` and the ends of their calls.
+    """First frames of datagrams with `type`, `key`, `procedure`, `reply` and the ends of their calls.
 
     Where neither message nor port says which end is the server, it is the one that was sent to first.
     """
@@ -31,7 +35,14 @@ def messages(frames: pl.DataFrame, protocol: SocketProtocol) -> pl.DataFrame:
     )
     # The datagram in the order of its ends: both ways are one conversation.
     ends = pl.concat_str("source", pl.lit(":"), "source_port"), pl.concat_str("target", pl.lit(":"), "target_port")
-    heads = heads.with_columns(type=protocol.datagram_type(), key=protocol.datagram_key(), here=ends[0], there=ends[1])
+    heads = heads.select(
+        *_SHOWN,
+        type=protocol.datagram_type(),
+        key=protocol.datagram_key(),
+        procedure=protocol.captured_procedure().fill_null("echo"),
+        here=ends[0],
+        there=ends[1],
+    )
     pair = [pl.min_horizontal("here", "there"), pl.max_horizontal("here", "there")]
     began = pl.col("here").sort_by("time_ns", "row").first().over(pair)
     heads = heads.with_columns(began=pl.col("here") == began)
@@ -78,10 +89,12 @@ def towards(heads: pl.DataFrame, port: int) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Found:
-    """`calls` in the order in which they begin; `begun` (row, call): of which call each message is."""
+    """`calls` in the order in which they begin; `begun` (row, call): of which call each message is; `to_all`: calls by
+    broadcast or multicast, which any number of servers may answer."""
 
     calls: pl.DataFrame
     begun: pl.DataFrame
+    to_all: pl.Series
 
 
 def calls_of(heads: pl.DataFrame, protocol: SocketProtocol) -> Found:
@@ -108,16 +121,21 @@ def calls_of(heads: pl.DataFrame, protocol: SocketProtocol) -> Found:
         "flow",
         "key",
         "reply_message",
+        "procedure",
         start_ns="time_ns",
         request="message",
         request_payload="message",
         reply_payload="reply_message",
-        procedure=protocol.captured_procedure().fill_null("echo"),
         request_records=pl.lit([], pl.List(pl.Int64)),
         reply_records=pl.lit([], pl.List(pl.Int64)),
         first_frame="frame",
     )
-    return Found(table, pl.concat([of_asks, of_answers]))
+    return Found(table, pl.concat([of_asks, of_answers]), calls.filter(_to_all())["call"])
+
+
+def _to_all() -> pl.Expr:
+    group = pl.col("eth_target").floordiv(1 << 40).mod(2).fill_null(0) == 1
+    return group | pl.col("target").str.contains(r"^(22[4-9]|23\d)\.|^255\.255\.255\.255$")
 
 
 def _nearest(answers: pl.DataFrame, calls: pl.DataFrame, by: list[str]) -> pl.DataFrame:

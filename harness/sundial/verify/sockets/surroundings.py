@@ -9,7 +9,10 @@ from pathlib import Path
 import polars as pl
 
 from sundial.errors import BadInput
-from sundial.verify.sockets.protocol import IP_PROTOCOL, SocketProtocol
+from sundial.verify.sockets.protocol import IP_PROTOCOL
+
+_HEAD = 12
+"""Bytes that show what a message is."""
 
 
 @dataclass
@@ -45,7 +48,7 @@ class Surroundings:
 
     def refuse_cut(self, heads: pl.DataFrame, file: Path) -> None:
         """Raises BadInput for the first datagram that is cut before its type."""
-        cut = heads.filter(pl.col("type").is_null(), _is_cut()).sort("frame")
+        cut = heads.filter(_over_udp() < _HEAD, _is_cut()).sort("frame")
         if cut.height:
             first = cut.row(0, named=True)
             what = f"is cut to {first['captured_length']} bytes, and its message is not read"
@@ -100,14 +103,20 @@ def _is_cut() -> pl.Expr:
     return pl.col("captured_length") < pl.col("frame_length")
 
 
-def surroundings(frames: pl.DataFrame, protocol: SocketProtocol, transport: str, port: int | None) -> Surroundings:
+def _over_udp() -> pl.Expr:
+    """Recorded bytes of the payload, as far as `udp_head` has them."""
+    return pl.col("udp_head").str.len_bytes().fill_null(0).cast(pl.Int64) // 2
+
+
+def surroundings(frames: pl.DataFrame, transport: str, port: int | None) -> Surroundings:
     """Of all frames. `port`: the server's, if it is known."""
     ports = pl.col("source_port"), pl.col("target_port")
     to_port = pl.lit(True) if port is None else (ports[0] == port) | (ports[1] == port)
     length = f"{transport}_length" if transport == "udp" else "tcp_length"
     newer = pl.col("source").is_null() & ports[0].is_not_null() & pl.col(length).is_not_null()
     of_transport = (pl.col("protocol") == IP_PROTOCOL[transport]) | pl.col("protocol").is_null()
-    unknown = ports[0].is_null() | (protocol.datagram_type().is_null() if transport == "udp" else pl.lit(True))
+    over_tcp = pl.col("tcp_length").cast(pl.Int64) + pl.col("captured_length") - pl.col("frame_length")
+    unknown = ports[0].is_null() | ((_over_udp() if transport == "udp" else over_tcp) < _HEAD)
     first = pl.col("fragment_offset").fill_null(0) == 0
     recorded = frames.filter(_is_cut(), of_transport, first, unknown, to_port.fill_null(True))["captured_length"].max()
     return Surroundings(ipv6=frames.filter(newer, to_port).height, cut=int(str(recorded or 0)))
