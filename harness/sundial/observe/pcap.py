@@ -36,6 +36,11 @@ _OFFSET, _CAPTURED = 0, 2
 _AT_ONCE = 1 << 13
 """Frames, read one after another, until the memory in which they were read is given back."""
 _AT_ONCE_BYTES = 16 << 20
+_NO_SNAP = (1 << 32) - 1
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz",
+}  # fmt: skip
+"""What files begin with that such a program has compressed."""
 
 
 @dataclass
@@ -46,6 +51,8 @@ class Interface:
     link_type: int
     description: bytes
     """The interface's own block as it stands in the file."""
+    order: str = "<"
+    """struct's sign of the byte order of its section: < or >."""
     blocks: NDArray[np.void] = field(default_factory=lambda: np.empty(0, BLOCK))
 
     def each(self) -> Iterator[Block]:
@@ -60,8 +67,6 @@ class Capture:
 
     path: Path
     classic: bool
-    order: str
-    """struct's sign of the byte order: < or >."""
     interfaces: list[Interface]
     data: mmap.mmap
 
@@ -97,14 +102,14 @@ class Capture:
             return np.zeros(len(interface.blocks), np.bool_)
         data = np.memmap(self.path, np.uint8, "r")
         heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64))
-        found: NDArray[np.bool_] = heads.number(3 if self.order == ">" else 0, 1) == SIMPLE
+        found: NDArray[np.bool_] = heads.number(3 if interface.order == ">" else 0, 1) == SIMPLE
         return found
 
     def ticks(self, interface: Interface) -> NDArray[np.int64] | None:
         """Time stamps of its frames, in units of the interface's clock; None if a block has none."""
         data = np.memmap(self.path, np.uint8, "r")
         heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64)).matrix(0, 20)
-        words: NDArray[np.int64] = np.ascontiguousarray(heads).view(f"{self.order}u4").astype(np.int64)
+        words: NDArray[np.int64] = np.ascontiguousarray(heads).view(f"{interface.order}u4").astype(np.int64)
         if self.classic:
             words[:, 0] *= self.clock(interface)[0]
             return words[:, 0] + words[:, 1]
@@ -116,12 +121,12 @@ class Capture:
     def clock(self, interface: Interface) -> tuple[int, int]:
         """Ticks a second of an interface's clock, and the second in which they begin."""
         if self.classic:
-            (magic,) = struct.unpack_from(f"{self.order}I", self.data)
+            (magic,) = struct.unpack_from(f"{interface.order}I", self.data)
             return 10 ** _CLASSIC[magic], 0
-        resolution = _option(interface.description, self.order, _IF_TSRESOL) or b"\x06"
+        resolution = _option(interface.description, interface.order, _IF_TSRESOL) or b"\x06"
         base, exponent = (2, resolution[0] & 0x7F) if resolution[0] & 0x80 else (10, resolution[0])
-        offset = _option(interface.description, self.order, _IF_TSOFFSET)
-        return base**exponent, struct.unpack(f"{self.order}q", offset)[0] if len(offset) == 8 else 0
+        offset = _option(interface.description, interface.order, _IF_TSOFFSET)
+        return base**exponent, struct.unpack(f"{interface.order}q", offset)[0] if len(offset) == 8 else 0
 
     def parts(self, interface: Interface, snap: int | None = None) -> Iterator[bytes]:
         """The frames of one interface as a capture of their own, piece by piece, as interface 0.
@@ -133,23 +138,23 @@ class Capture:
             yield self.data[:24]
             yield from (self.data[offset : offset + total] for offset, total, *_ in interface.each())
             return
-        yield struct.pack(f"{self.order}IIIHHqI", SECTION, 28, BYTE_ORDER, 1, 0, -1, 28)
+        yield struct.pack(f"{interface.order}IIIHHqI", SECTION, 28, BYTE_ORDER, 1, 0, -1, 28)
         yield interface.description
         yield from self._blocks(interface, snap if interface.link_type == ETHERNET_LINK else None)
 
     def sections(self, interfaces: Sequence[Interface], snap: int | None, frames: int) -> Iterator[bytes]:
         """The frames of several interfaces, each as `parts`, one after another; each but the last is filled up to so
         many frames with empty ones."""
-        empty = struct.pack(f"{self.order}IIIIIIII", ENHANCED, 32, 0, 0, 0, 0, 0, 32)
         for place, interface in enumerate(interfaces):
             yield from self.parts(interface, snap)
             if place + 1 < len(interfaces):
+                empty = struct.pack(f"{interface.order}IIIIIIII", ENHANCED, 32, 0, 0, 0, 0, 0, 32)
                 yield empty * (frames - len(interface.blocks))
 
     def _blocks(self, interface: Interface, snap: int | None) -> Iterator[bytes]:
         data = self.data
         zero = bytes(4)
-        ends = struct.Struct(f"{self.order}I")
+        ends = struct.Struct(f"{interface.order}I")
         for place, (offset, total, captured, _, _) in enumerate(interface.each()):
             if place % _AT_ONCE == 0:
                 self.forget()
@@ -189,6 +194,9 @@ def open_capture(path: Path) -> Capture:
                     return _open_classic(path, data, order)
             if struct.unpack_from("<I", data) == (SECTION,):
                 return _open_pcapng(path, data)
+        for begin, program in _COMPRESSED.items():
+            if data[: len(begin)] == begin:
+                raise BadInput(f"is compressed with {program}", file=str(path), allowed=f"{ALLOWED}, decompressed")
         raise bad_file(path, 0, "neither pcapng nor pcap")
     except BadInput:
         data.close()
@@ -213,30 +221,33 @@ def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
         number += 1
         blocks += _PACK(offset, total, captured, original, number)
         offset += total
-    return Capture(path, True, order, [Interface("", link_type, b"", np.frombuffer(blocks, BLOCK))], data)
+    return Capture(path, True, [Interface("", link_type, b"", order, np.frombuffer(blocks, BLOCK))], data)
 
 
 def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
     interfaces: list[Interface] = []
+    snaps: list[int] = []
     blocks: dict[int, list[NDArray[np.void]]] = {}
-    order = "<"
     for found in read_blocks(path, data):
         order = found.order
         described = found.kind == INTERFACE
         for offset, total in zip(found.offset[described].tolist(), found.total[described].tolist(), strict=True):
             block = data[offset : offset + total]
-            interfaces.append(
-                Interface(interface_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block)
-            )
+            link_type, _, snap = struct.unpack_from(f"{order}HHI", block, 8)
+            interfaces.append(Interface(interface_name(block, order), link_type, block, order))
+            snaps.append(snap or _NO_SNAP)
         frames = np.empty(int(found.frames.sum()), BLOCK)
         for name in frames.dtype.names or ():
             frames[name] = getattr(found, name)[found.frames]
         owner = found.interface[found.frames]
+        # A simple block has no length of its own: what is behind the snapshot length is padding.
+        simple = found.kind[found.frames] == SIMPLE
+        frames["captured"][simple] = np.minimum(frames["captured"], np.array(snaps, np.uint32)[owner])[simple]
         for each in np.unique(owner).tolist():
             blocks.setdefault(each, []).append(frames[owner == each])
     for each, parts in blocks.items():
         interfaces[each].blocks = np.concatenate(parts)
-    return Capture(path, False, order, interfaces, data)
+    return Capture(path, False, interfaces, data)
 
 
 def interface_name(block: bytes, order: str) -> str:

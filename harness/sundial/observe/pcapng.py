@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from sundial.errors import BadInput
 
 ALLOWED = "a complete pcapng or pcap file"
-SECTION, INTERFACE, SIMPLE, STATISTICS, ENHANCED = 0x0A0D0D0A, 1, 3, 5, 6
+SECTION, INTERFACE, PACKET, SIMPLE, STATISTICS, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 5, 6
+"""PACKET is obsolete: as ENHANCED, with 16 bits for its interface and 16 for a count of drops."""
 BYTE_ORDER = 0x1A2B3C4D
 _RECEIVED, _DROPPED = 4, 5
 """isb_ifrecv and isb_ifdrop."""
-_FIXED = {SECTION: 28, INTERFACE: 20, SIMPLE: 16, ENHANCED: 32}
+_FIXED = {SECTION: 28, INTERFACE: 20, PACKET: 32, SIMPLE: 16, ENHANCED: 32}
 """Least total length of a block with its fixed fields."""
 _LEAST = 12
 """Of any block: its kind, and its length in front and behind."""
@@ -51,7 +52,7 @@ class Blocks:
     @property
     def frames(self) -> _Mask:
         """Which are frames."""
-        found: _Mask = (self.kind == ENHANCED) | (self.kind == SIMPLE)
+        found: _Mask = np.isin(self.kind, (PACKET, SIMPLE, ENHANCED))
         return found
 
 
@@ -73,16 +74,17 @@ def read_blocks(path: Path, data: mmap.mmap) -> Iterator[Blocks]:
             found: _Numbers = words[np.minimum(places + place, len(words) - 1)].astype(np.int64)
             return found
 
-        simple = kind == SIMPLE
+        simple, packet = kind == SIMPLE, kind == PACKET
+        owner = np.where(packet, word(2) >> 16 if order == ">" else word(2) & 0xFFFF, word(2))
         found = Blocks(
             order,
             kind,
             begin,
             total,
-            base + np.where(simple, 0, word(2)),
+            base + np.where(simple, 0, owner),
             np.where(simple, np.minimum(word(2), total - 16), word(5)),
             np.where(simple, word(2), word(6)),
-            frames + np.cumsum(simple | (kind == ENHANCED)),
+            frames + np.cumsum(simple | packet | (kind == ENHANCED)),
         )
         known = interfaces + np.cumsum(kind == INTERFACE)
         odd = total % 4 != 0
@@ -92,7 +94,7 @@ def read_blocks(path: Path, data: mmap.mmap) -> Iterator[Blocks]:
             "impossible block length {total}": odd,
             "truncated block": begin + total > len(data),
             "block whose two lengths differ": word(total // 4 - 1) != total,
-            "impossible frame {number}": (kind == ENHANCED) & (strange | (found.captured > total - 32)),
+            "impossible frame {number}": (packet | (kind == ENHANCED)) & (strange | (found.captured > total - 32)),
             "frame {number} without an interface": simple & strange,
         }
         _refuse(path, found, rules)

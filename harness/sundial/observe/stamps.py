@@ -40,7 +40,7 @@ def stamps(capture: Capture, interface: Interface) -> pl.Series:
 def options(capture: Capture, interface: Interface) -> tuple[Numbers, pl.Series, NDArray[np.bool_]]:
     """Direction (0 unknown, 1 inbound, 2 outbound), comment (commas between several) and whether there is nothing else
     in each block, its padding included."""
-    blocks, order = interface.blocks, capture.order
+    blocks, order = interface.blocks, interface.order
     captured = blocks["captured"].astype(np.int64)
     total = blocks["total"].astype(np.int64)
     whole = Octets(np.memmap(capture.path, np.uint8, "r"), blocks["offset"], total - 4)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import settings
 
 from sundial.errors import BadInput
-from sundial.observe.pcapng import BYTE_ORDER, ENHANCED, INTERFACE, SECTION, SIMPLE, bad_file, read_blocks
+from sundial.observe.pcapng import BYTE_ORDER, ENHANCED, INTERFACE, PACKET, SECTION, SIMPLE, bad_file, read_blocks
 
-LEAST = {SECTION: 28, INTERFACE: 20, SIMPLE: 16, ENHANCED: 32}
+LEAST = {SECTION: 28, INTERFACE: 20, PACKET: 32, SIMPLE: 16, ENHANCED: 32}
 Frame = tuple[int, int, int, int, int, int]
 """Offset, length of the block, interface, captured, original and number."""
 
@@ -34,8 +34,10 @@ def section(order: str, generator: random.Random) -> bytes:
     for _ in range(generator.randrange(12)):
         size = 4 * generator.randrange(20)
         enhanced = struct.pack(f"{order}IIIII", generator.randrange(2), 0, 7, size, size + 9) + bytes(size)
-        bodies = {ENHANCED: enhanced, SIMPLE: struct.pack(f"{order}I", size + 5) + bytes(size), 77: bytes(size)}
-        kind = generator.choice([ENHANCED, ENHANCED, SIMPLE, 77])
+        obsolete = struct.pack(f"{order}HHIIII", generator.randrange(2), 3, 0, 7, size, size + 9) + bytes(size)
+        simple = struct.pack(f"{order}I", size + 5) + bytes(size)
+        bodies = {ENHANCED: enhanced, PACKET: obsolete, SIMPLE: simple, 77: bytes(size)}
+        kind = generator.choice([ENHANCED, ENHANCED, PACKET, SIMPLE, 77])
         parts.append(block(order, kind, bodies[kind]))
     parts.insert(generator.randrange(len(parts)) + 1, interface)
     return b"".join(parts)
@@ -85,9 +87,10 @@ def one_by_one(path: Path, data: bytes) -> Iterator[Frame]:
         if struct.unpack_from(f"{order}I", data, offset + total - 4) != (total,):
             raise bad_file(path, offset, "block whose two lengths differ")
         interfaces += kind == INTERFACE
-        number += kind in (ENHANCED, SIMPLE)
-        if kind == ENHANCED:
-            index, _, _, captured, original = struct.unpack_from(f"{order}5I", data, offset + 8)
+        number += kind in (ENHANCED, PACKET, SIMPLE)
+        if kind in (ENHANCED, PACKET):
+            form = "5I" if kind == ENHANCED else "HxxIIII"
+            index, _, _, captured, original = struct.unpack_from(f"{order}{form}", data, offset + 8)
             if base + index >= interfaces or captured > total - 32:
                 raise bad_file(path, offset, f"impossible frame {number}")
             yield offset, total, base + index, captured, original, number
