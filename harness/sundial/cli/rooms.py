@@ -206,7 +206,7 @@ def verifiable() -> list[str]:
     return cast("list[str]", _room(VERIFY).offered())
 
 
-def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[str, Any]:
+def verify_pcap(path: Path, protocol: str, mtu: int | None, port: int | None) -> dict[str, Any]:
     """Verify a foreign capture; answers a document like verify.json. Raises BadInput."""
     found = _able(VERIFY).verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
     return cast("dict[str, Any]", found.to_json())

@@ -48,8 +48,7 @@ class _Protocol(click.ParamType[str]):
 @click.option(
     "--mtu",
     type=click.IntRange(MTU_LEAST, MTU_MOST),
-    default=1500,
-    help="MTU of the wire of the capture. Default: 1500.",
+    help="MTU of the wire of the capture. Default: the largest packet of each direction.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Server's port, if it is not found automatically.")
 @click.option("--unproven", is_flag=True, help="Also list what was not verified.")
@@ -58,7 +57,7 @@ def verify(
     run: str | None,
     pcap: Path | None,
     protocol: str | None,
-    mtu: int,
+    mtu: int | None,
     port: int | None,
     unproven: bool,
     as_json: bool,
@@ -101,6 +100,8 @@ def _print(name: str, document: dict[str, Any], unproven: bool, run: str | None)
         click.echo(f"  {words}")
         if run is not None and command is not None:
             click.echo(f"    {command}")
+    for line in document.get("remarks", ()):
+        click.echo(f"  {line}")
     rest = document["mismatches"] - SHOWN
     if rest > 0:
         click.echo(f"  and {rest} more{' in verify.json' if run else ''}")

@@ -27,17 +27,16 @@ _PIECE = ("source", "target", "ip_id", "ticks", "place", "index")
 _FLOW = ("source", "target", "source_port", "target_port")
 
 
-def divide(capture: Capture, most: int, port: int | None = None) -> Iterator[Capture]:
+def divide(capture: Capture, most: int) -> Iterator[Capture]:
     """Parts of about `most` frames each, or the capture itself where it is small or cannot be divided.
 
-    `port`: the server's, to whose datagrams fragments belong. Not divided are captures at several interfaces, of
-    another link than Ethernet, with blocks without time, with VLANs or the like, and those in which a header of UDP or
-    TCP is not there to its end.
+    Not divided are captures at several interfaces, of another link than Ethernet, with blocks without time, with VLANs
+    or the like, and those in which a header of UDP or TCP is not there to its end.
     """
     used = [interface for interface in capture.interfaces if len(interface.blocks)]
     places = None
     if capture.frames > most and len(used) == 1 and used[0].link_type == ETHERNET_LINK:
-        places = _places(capture, used[0], port, -(-capture.frames // most))
+        places = _places(capture, used[0], -(-capture.frames // most))
     if places is None:
         yield capture
         return
@@ -47,7 +46,7 @@ def divide(capture: Capture, most: int, port: int | None = None) -> Iterator[Cap
             yield replace(capture, interfaces=[replace(used[0], blocks=blocks)])
 
 
-def _places(capture: Capture, interface: Interface, port: int | None, parts: int) -> NDArray[np.uint16] | None:
+def _places(capture: Capture, interface: Interface, parts: int) -> NDArray[np.uint16] | None:
     """The part of each frame; None where the capture cannot be divided."""
     found, heads, tails, messages = [], [], [], []
     for first, octets, table in _headers(capture, interface):
@@ -58,8 +57,7 @@ def _places(capture: Capture, interface: Interface, port: int | None, parts: int
         table = table.with_columns(place=pl.Series(place), index=pl.int_range(first, first + table.height))
         datagrams = table.filter(pl.col("protocol") == UDP)
         begin = pl.col("more") & (pl.col("fragment_offset") == 0)
-        own = pl.lit(True) if port is None else (pl.col("source_port") == port) | (pl.col("target_port") == port)
-        heads.append(datagrams.filter(begin & own).select(_PIECE))
+        heads.append(datagrams.filter(begin).select(_PIECE))
         tails.append(datagrams.filter(pl.col("fragment_offset") > 0).select(_PIECE))
         messages.append(_quotes(table, octets))
         capture.forget()

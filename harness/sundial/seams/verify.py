@@ -130,6 +130,8 @@ class Verification(Form):
     """The first 1000 of `mismatches`."""
     steps: Steps | None = None
     """Left out if the run has no traces."""
+    remarks: Items[str] | None = None
+    """Only of a capture from elsewhere: what was learned from it, and what in it was not read."""
 
     def document(self) -> dict[str, Any]:
         """The verdict as it is written."""

@@ -48,12 +48,15 @@ class Verification:
     problems: list[dict[str, Any]]
     steps: dict[str, int] | None = None
     """Of a traced run."""
+    remarks: list[str] | None = None
+    """Of a capture from elsewhere: what was learned from it, and what in it was not read."""
 
     def to_json(self) -> dict[str, Any]:
         """The document as written."""
         document = {"version": VERSION, **asdict(self)}
-        if self.steps is None:
-            del document["steps"]
+        for name in ("steps", "remarks"):
+            if document[name] is None:
+                del document[name]
         return document
 
     def write(self, path: Path) -> None:

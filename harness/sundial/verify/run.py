@@ -36,6 +36,7 @@ from sundial.verify.plan import check_plan
 from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json, settled_groups_json
 from sundial.verify.samples import RunSamples, load_samples
 from sundial.verify.segment import contentions, network_of
+from sundial.verify.sockets import flows
 from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter, socket_calls
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
@@ -88,7 +89,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     order_findings = aside.submit(directory.check_order, on_wire)
     transit = transit_of(frames, ports)
     analysis = analyse(
-        frames,
+        flows.add_flows(frames, calls.flows),
         calls.table,
         calls.flows,
         protocols,

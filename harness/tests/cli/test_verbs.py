@@ -179,7 +179,7 @@ def test_a_foreign_capture_needs_its_protocol(call: Call, monkeypatch: pytest.Mo
     assert (result.exit_code, result.stdout) == (
         0, "x.pcap: pass: 3 calls, 0 mismatches\n  unproven: 1 properties; list them with --unproven\n",
     )  # fmt: skip
-    assert asked == [(Path("x.pcap"), "sunrpc-udp", 1500, 2049)]
+    assert asked == [(Path("x.pcap"), "sunrpc-udp", None, 2049)]
 
 
 def test_the_report_is_written_again(call: Call, make_run: MakeRun, fake: Any) -> None:

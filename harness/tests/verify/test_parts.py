@@ -21,7 +21,9 @@ FEW = 20
 """Frames a part: the captures have some 80."""
 
 
-def in_parts(file: Path, protocol: str, mtu: int, port: int | None, monkeypatch: pytest.MonkeyPatch) -> Verification:
+def in_parts(
+    file: Path, protocol: str, mtu: int | None, port: int | None, monkeypatch: pytest.MonkeyPatch
+) -> Verification:
     with monkeypatch.context() as patched:
         patched.setattr(any_capture, "FRAMES_AT_ONCE", FEW)
         return verify_pcap(file, protocol=protocol, mtu=mtu, port=port)
@@ -35,10 +37,12 @@ def in_parts(file: Path, protocol: str, mtu: int, port: int | None, monkeypatch:
         ("small.client.pcapng", "sunrpc-udp", 576, PORT),
         ("small.client.pcapng", "sunrpc-udp", 1500, None),
         ("small.client.pcapng", "sunrpc-tcp", 1500, None),
+        ("small.client.pcapng", "sunrpc-udp", None, None),
+        ("small.client.pcapng", "sunrpc-tcp", None, None),
     ],
 )
 def test_parts_are_as_good_as_the_whole(
-    file: str, protocol: str, mtu: int, port: int | None, monkeypatch: pytest.MonkeyPatch
+    file: str, protocol: str, mtu: int | None, port: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = verify_pcap(GOLDEN / file, protocol=protocol, mtu=mtu, port=port)
     assert in_parts(GOLDEN / file, protocol, mtu, port, monkeypatch) == whole
@@ -95,7 +99,7 @@ def test_an_icmp_message_is_with_the_first_datagram_that_it_quotes(
     file.write_bytes(late)
     whole = verify_pcap(file, protocol="raw-udp")
     assert whole.classified == {"call": 4 * FEW, "icmp_port_closed": 1}
-    assert in_parts(file, "raw-udp", 1500, None, monkeypatch) == whole
+    assert in_parts(file, "raw-udp", None, None, monkeypatch) == whole
 
 
 def test_what_is_not_there_is_refused_in_parts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +107,7 @@ def test_what_is_not_there_is_refused_in_parts_too(tmp_path: Path, monkeypatch: 
     write_small_frames(file, 4 * FEW)
     with pytest.raises(BadInput, match="holds no sunrpc over udp"):
         in_parts(file, "sunrpc-udp", 1500, None, monkeypatch)
-    with pytest.raises(BadInput, match="holds no raw-udp to port 9"):
+    with pytest.raises(BadInput, match="holds no call of raw over udp to port 9"):
         in_parts(file, "raw-udp", 1500, 9, monkeypatch)
 
 

@@ -15,7 +15,7 @@ from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.contention import Contention
 from sundial.verify.corruption import damaged_rows
 from sundial.verify.frames import DROPPED, dropped_by
-from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
+from sundial.verify.sockets import call_times, contents, messages, retransmission_causes, tcp, udp
 from sundial.verify.sockets.busy_servers import Servers, services
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
 
@@ -53,31 +53,35 @@ def analyse(
     *,
     exact_time: bool,
     settings: Sequence[Setting] = (),
+    begun: pl.DataFrame | None = None,
     places: pl.DataFrame | None = None,
     one_view: bool = False,
     lines: Mapping[str, Contention] | None = None,
     transit: Transit | None = None,
 ) -> Analysis:
-    """Match frames to calls and compare. `frames` with row, end and fate.
+    """Match frames to calls and compare. `frames` with row, end, fate and what `flows.add_flows` adds.
 
-    `build` adds `kind` to the calls and makes the expectations. `places` (conn, reply, call, begin, finish) says where
-    messages are in TCP streams; without it that follows from their expected lengths.
+    `build` adds `kind` to the calls and makes the expectations. `begun` (row, call) says of which calls datagrams are,
+    and `places` (conn, reply, call, begin, finish) where messages are in TCP streams; without them that follows from
+    names, times and expected lengths. With `places` the caller has read the streams, and they are not compared.
     `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
     can be said about what arrived at the other end. `lines`: by port, when the wire in front of it was free.
     `transit`: what joins segments; without it one view is all there is.
     """
-    frames = flows.add_flows(frames, flow_table)
     conns = tcp.connections(frames)
     calls = _with_connections(calls, conns)
     calls, legs, expected = build(calls)
     refused = frames.filter(pl.col("fate") == DROPPED, dropped_by().is_not_null())["row"]
     damaged = damaged_rows(frames)
-    udp_frames = udp.attribute_udp(frames.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time, damaged)
+    udp_frames = udp.attribute_udp(
+        frames.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time, damaged, begun
+    )
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
     collected = {
         name: protocols[name].collected(part, expected, settings) for name, part in of_protocol.items() if settings
     }
     together = pl.concat([_NOTHING_COLLECTED, *(part.select("call", "payload") for part in collected.values())])
+    read = places is not None
     if places is None:
         places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), legs, together)
     tcp_frames = tcp.attribute_tcp(tcp.positions(frames.select(_SEGMENT), conns), places)
@@ -92,9 +96,10 @@ def analyse(
     findings = [
         messages.check_datagrams(datagrams, call_legs, dropped),
         messages.check_attempts(datagrams, arrived, call_legs, dropped),
-        messages.check_messages(streamed, alone, calls.select("xid", "timestamps", call="id")),
     ]
-    for name, protocol in protocols.items():
+    if not read:
+        findings.append(messages.check_messages(streamed, alone, calls.select("xid", "timestamps", call="id")))
+    for name, protocol in () if read else protocols.items():
         own = alone.filter(pl.col("protocol") == name)
         theirs = collected.get(name, _NOTHING_COLLECTED)
         findings.append(protocol.check_streams(Streams(streamed, own, theirs, sent_tcp, places, files)))

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verification of any capture: the calls are those that it shows, and their messages say how long they are.
 
-The capture was made at one place, and is verified in parts that fit into memory (`observe/division.py`). What is
-verified is that each message was cut into packets as the protocol says, that records are whole, and that every call has
-its reply and every reply its call.
+The capture was made at one place, or by a tap that has an interface for each direction, and is verified in parts that
+fit into memory (`observe/division.py`). What is verified is that each datagram was cut into packets as the MTU says,
+that messages over TCP are whole, wherever it cut them, and that every call has its reply and every reply its call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -20,37 +18,26 @@ from sundial.errors import BadInput
 from sundial.expect import Call, Leg, udp_leg
 from sundial.observe import Capture, divide, open_capture, read_opened
 from sundial.verify import classification, truncation
+from sundial.verify.findings import FINDING
 from sundial.verify.frames import with_places
 from sundial.verify.result import DisplayFilter, Verification
-from sundial.verify.sockets import flows, tcp
+from sundial.verify.sockets import captured_datagrams, captured_streams, flows, tcp
 from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter
+from sundial.verify.sockets.captured_datagrams import ENDS
+from sundial.verify.sockets.captured_streams import CALLS
 from sundial.verify.sockets.legs import LEG_SCHEMA, leg_row
 from sundial.verify.sockets.parts import Part, part_of, together
-from sundial.verify.sockets.protocol import IP_PROTOCOL, CapturedMessage, Files, SocketProtocol
-from sundial.verify.sockets.stream import PLACES, Stream, payloads
-from sundial.verify.sockets.udp import datagram_key
+from sundial.verify.sockets.protocol import IP_PROTOCOL, Files, SocketProtocol
+from sundial.verify.sockets.surroundings import Surroundings, surroundings
 from sundial.verify.unproven import OF_A_CAPTURE
-from sundial.verify.workload import Background, socket_protocols
+from sundial.verify.workload import CLASSES, socket_protocols
 
 FRAMES_AT_ONCE = 250_000
 """About as many are in memory with all that is known of them, which takes some 2 kB each."""
-
-CALLS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "flow": pl.UInt32,
-    "key": pl.Int64,
-    "start_ns": pl.Int64,
-    "request": pl.Int64,
-    "reply_message": pl.Int64,
-    "procedure": pl.String,
-    "request_records": pl.List(pl.Int64),
-    "reply_records": pl.List(pl.Int64),
-    "first_frame": pl.UInt32,
-}
-"""What is derived of each call: message lengths in bytes, and the fragments of its records where they are marked.
-
-`reply_message` is null where the capture shows no reply.
-"""
+_LEAST_MTU = 68
+_NAMED = 3
+"""Servers that are named in one finding."""
 
 
 def offered() -> list[str]:
@@ -59,27 +46,24 @@ def offered() -> list[str]:
     return [f"{name}-{transport}" for name, protocol in protocols for transport in protocol.transports]
 
 
-def verify_pcap(
-    file: Path, *, protocol: str, mtu: int = 1500, port: int | None = None, options: object = None
-) -> Verification:
-    """Verify a pcap or pcapng file. `port` is the server's; without it the port is looked for.
+def verify_pcap(file: Path, *, protocol: str, mtu: int | None = None, port: int | None = None) -> Verification:
+    """Verify a pcap or pcapng file. `port` is the server's; without it the port is looked for. `mtu`: of the wire;
+    without it that of each direction is learned from its largest packet.
 
-    `options` are the protocol's own, where they are known. Raises BadInput for a file that cannot be read or holds none
-    of `protocol`.
+    Raises BadInput for a file that cannot be read or holds no call of `protocol`.
     """
     if protocol not in offered():
         raise BadInput(f"{protocol!r} is unknown", allowed=", ".join(offered()), field="protocol")
     name, _, transport = protocol.rpartition("-")
-    spoken = socket_protocols()[name]
-    asked = _Asked(name, spoken, transport, mtu, options, port)
+    asked = _Asked(name, socket_protocols()[name], transport, mtu, port)
     capture = open_capture(file)
     try:
-        port, parts = _verified(capture, asked)
+        port, parts, around = _verified(capture, asked)
     finally:
         capture.close()
-    if not any(part.flows for part in parts):
-        raise BadInput(f"holds no {protocol} to port {port}", file=str(file), allowed="the server's port with --port")
-    return together(parts, list(OF_A_CAPTURE))
+    if not any(part.calls.height for part in parts) and not around.begins_within:
+        raise around.nothing(file, f"holds no call of {name} over {transport} to port {port}")
+    return together(parts, list(OF_A_CAPTURE), around.remarks(port))
 
 
 @dataclass(frozen=True)
@@ -89,187 +73,218 @@ class _Asked:
     name: str
     protocol: SocketProtocol
     transport: str
-    mtu: int
-    options: object
+    mtu: int | None
     port: int | None
 
 
-def _verified(capture: Capture, asked: _Asked) -> tuple[int, list[Part]]:
-    """The server's port and the parts of the capture.
+def _verified(capture: Capture, asked: _Asked) -> tuple[int, list[Part], Surroundings]:
+    """The server's port, the parts of the capture, and what is beside its calls.
 
     Where the port is not given, that of the capture's beginning is taken for it until all parts are known.
     """
     port = asked.port
     if port is None and capture.frames > FRAMES_AT_ONCE:
         begin = [replace(each, blocks=each.blocks[:FRAMES_AT_ONCE]) for each in capture.interfaces]
-        port = _one(_ports([_called(_frames(replace(capture, interfaces=begin), asked), asked)], asked))
+        piece = replace(capture, interfaces=begin)
+        port = _one(_ports(_frames(piece, asked), asked, _files(piece)), asked)
     while True:
-        parts, called, used = [], [], set()
-        for piece in divide(capture, FRAMES_AT_ONCE, port):
-            calls, to, part = _verify_part(piece, asked, port)
-            called.append(calls)
+        parts, found, used = [], set[int](), set()
+        around = Surroundings()
+        for piece in divide(capture, FRAMES_AT_ONCE):
+            frames = _frames(piece, asked)
+            ports = set() if asked.port is not None else _ports(frames, asked, _files(piece))
+            to = _one(ports, asked) if port is None else port
+            around += surroundings(frames, asked.transport, to)
+            found |= ports
             used.add(to)
-            if part is not None:
+            if to is not None:
+                part, more = _part(frames, piece, asked, to)
                 parts.append(part)
-        right = asked.port if asked.port is not None else _the_port(capture.path, called, asked)
-        if used == {right} and (port is not None or len(called) == 1):
-            return right, parts
+                around += more
+        right = asked.port if asked.port is not None else _the_port(capture.path, found, asked, around)
+        if used == {right} and (port is not None or len(parts) == 1):
+            return right, parts, around
         port = right
 
 
-def _verify_part(piece: Capture, asked: _Asked, port: int | None) -> tuple[pl.DataFrame, int | None, Part | None]:
-    """The calls that tell the port, the port that was taken, and the part; None where it shows no port."""
-    frames = _frames(piece, asked)
-    called = _called(frames, asked)
-    if port is None:
-        port = _one(_ports([called], asked))
-    if port is None:
-        return called, None, None
-    name, protocol, transport = asked.name, asked.protocol, asked.transport
-    files: Files = [(piece.path, piece.path.name)]
-    table = _flows(frames, name, transport, port)
-    of_flows = flows.add_flows(frames, table)
-    places = None
-    if transport == "udp":
-        calls = _udp_calls(of_flows, table, name, protocol)
-    else:
-        calls, places = _tcp_calls(of_flows, protocol, files)
-    calls = _complete(calls, table)
-    build = partial(_build, protocol=protocol, transport=transport, mtu=asked.mtu, options=asked.options)
-    analysis = analyse(
-        frames, calls, table, {name: protocol}, build, files, exact_time=True, places=places, one_view=True
-    )
-    return called, port, _result(analysis, table, partial(display_filter, protocol=protocol))
+def _files(piece: Capture) -> Files:
+    return [(piece.path, piece.path.name)]
 
 
 def _frames(piece: Capture, asked: _Asked) -> pl.DataFrame:
     servers = {asked.name: {asked.transport: (asked.port,)}} if asked.port is not None else {}
     # What the wire did to frames, such a capture does not tell.
-    return with_places(read_opened([(piece, piece.path.name)], 0, servers)).with_columns(corrupted=pl.lit(0, pl.UInt32))
-
-
-def _called(frames: pl.DataFrame, asked: _Asked) -> pl.DataFrame:
-    """A frame of a call to each port."""
-    of_transport = frames.filter(pl.col("protocol") == IP_PROTOCOL[asked.transport])
-    called = asked.protocol.called(of_transport, asked.transport)
-    if called is None:
-        called = of_transport.filter(pl.col("tcp_flags") & (tcp.SYN | tcp.ACK) == tcp.SYN)
-    return called.unique("target_port", keep="first", maintain_order=True)
-
-
-def _ports(called: Sequence[pl.DataFrame], asked: _Asked) -> list[int]:
-    """The ports that calls go to, from the frames that each part gives."""
-    frames = pl.concat(called)
-    if len(called) > 1:
-        frames = _called(frames.sort("frame"), asked)
-    return frames["target_port"].drop_nulls().unique().sort().to_list()
-
-
-def _one(ports: list[int]) -> int | None:
-    return ports[0] if len(ports) == 1 else None
-
-
-def _the_port(file: Path, called: Sequence[pl.DataFrame], asked: _Asked) -> int:
-    """The one port that calls go to."""
-    ports = _ports(called, asked)
-    if len(ports) != 1:
-        nothing = f"holds no {asked.name} over {asked.transport}"
-        what = f"calls go to {len(ports)} ports: {ports}" if ports else nothing
-        raise BadInput(what, file=str(file), allowed="the server's port with --port")
-    return ports[0]
-
-
-def _flows(frames: pl.DataFrame, name: str, transport: str, port: int) -> pl.DataFrame:
-    """One row a flow to the port; both ends are where most of its frames were captured."""
-    frames = frames.filter(pl.col("protocol") == IP_PROTOCOL[transport])
-    asks = frames.filter(pl.col("target_port") == port).select(
-        "end", client_address="source", client_port="source_port", server_address="target", server_port="target_port"
+    frames = with_places(read_opened([(piece, piece.path.name)], 0, servers)).with_columns(
+        corrupted=pl.lit(0, pl.UInt32)
     )
-    names = ["client_address", "client_port", "server_address", "server_port"]
+    if not frames["time_ns"].null_count():
+        return frames
+    # Blocks without a time are at that of the frame before them, each 1 ns after another.
+    since = pl.when(pl.col("time_ns").is_not_null()).then("frame").forward_fill()
+    known = pl.col("time_ns").forward_fill().fill_null(pl.col("time_ns").drop_nulls().first()).fill_null(0)
+    times = frames.select("row", "frame", "time_ns").sort("frame").select(
+        "row", time_ns=known + pl.col("frame").cast(pl.Int64) - since.fill_null(pl.col("frame").max()).cast(pl.Int64)
+    )  # fmt: skip
+    return frames.drop("time_ns").join(times, on="row", how="left", maintain_order="left")
+
+
+def _ports(frames: pl.DataFrame, asked: _Asked, files: Files) -> set[int]:
+    """The ports that calls go to."""
+    if asked.transport == "tcp":
+        found = captured_streams.conversations(frames, asked.protocol, files).rename({"target_port": "server_port"})
+    else:
+        heads = captured_datagrams.messages(frames, asked.protocol).filter(pl.col("type").is_not_null())
+        found = heads.with_columns(asked=~pl.col("reply"))
+    ports = set(found.filter("asked")["server_port"])
+    # Without a call, replies tell what was called.
+    return ports or set(found["server_port"])
+
+
+def _servers(ports: set[int], asked: _Asked) -> set[int]:
+    """Without those that only name others, if there are others."""
+    return ports - set(asked.protocol.directories) or ports
+
+
+def _one(ports: set[int], asked: _Asked) -> int | None:
+    servers = _servers(ports, asked)
+    return next(iter(servers)) if len(servers) == 1 else None
+
+
+def _the_port(file: Path, ports: set[int], asked: _Asked, around: Surroundings) -> int:
+    port = _one(ports, asked)
+    if port is None and ports:
+        servers = sorted(_servers(ports, asked))
+        what = f"calls go to {len(servers)} ports: {servers}"
+        raise BadInput(what, file=str(file), allowed="the server's port with --port")
+    if port is None:
+        raise around.nothing(file, f"holds no {asked.name} over {asked.transport}")
+    return port
+
+
+def _part(frames: pl.DataFrame, piece: Capture, asked: _Asked, port: int) -> tuple[Part, Surroundings]:
+    name, protocol, transport, files = asked.name, asked.protocol, asked.transport, _files(piece)
+    begun, places, background, around = None, None, pl.DataFrame(schema=CLASSES), Surroundings()
+    if transport == "udp":
+        heads = captured_datagrams.towards(captured_datagrams.messages(frames, protocol), port)
+        table, heads, frames = _udp_flows(frames, heads, name)
+        around.refuse_cut(heads, piece.path)
+        datagrams = captured_datagrams.calls_of(heads, protocol)
+        calls, begun = datagrams.calls, datagrams.begun
+        findings = captured_datagrams.check_sources(heads, begun)
+        around.replies = heads.filter("reply").height
+    else:
+        table, frames = _tcp_flows(frames, asked, port, files)
+        streams = captured_streams.calls_of(frames, protocol, files)
+        calls, places, findings = streams.calls, streams.places, streams.findings
+        sizes = captured_streams.check_sizes(frames, asked.mtu)
+        findings = pl.concat([findings, sizes])
+        background = pl.DataFrame({"row": streams.explained, "class": "unread", "call": None}, CLASSES)
+        around.replies = streams.replies
+        around.begins_within = bool(findings["seen"].str.starts_with("begins within").any())
+        around.connections = frames.filter(pl.col("flow").is_not_null())["flow"].n_unique()
+        around.learn_mss(frames)
+    learned = _mtus(frames, asked, table, around)
+    calls = _complete(calls.cast(CALLS), table.join(learned, on="flow", how="left"))  # type: ignore[arg-type]
+    build = partial(_build, transport=transport, least_reply=protocol.least_reply)
+    analysis = analyse(
+        frames, calls, table, {name: protocol}, build, files, exact_time=True, begun=begun, places=places, one_view=True
+    )
+    analysis = replace(analysis, findings=_one_way(pl.concat([analysis.findings, findings]), analysis, table))
+    return _result(analysis, table, background, partial(display_filter, protocol=protocol)), around
+
+
+def _flows(ends: pl.DataFrame, name: str, transport: str) -> pl.DataFrame:
+    """The table of flows from the ends of its calls, each where its frames were captured."""
     return (
-        asks.group_by(*names, "end")
-        .len()
-        .sort(*names, "len", "end", descending=[False] * 4 + [True, False])
-        .unique(names, keep="first", maintain_order=True)
+        ends.unique(ENDS, maintain_order=True)
+        .sort(ENDS)
         .with_row_index("flow")
         .select(
             "flow",
-            *names,
+            *ENDS,
             transport=pl.lit(transport),
             protocol=pl.lit(name),
-            client_end="end",
-            server_end="end",
             ip_protocol=pl.lit(IP_PROTOCOL[transport], pl.UInt32),
         )
     )
 
 
-def _udp_calls(frames: pl.DataFrame, table: pl.DataFrame, name: str, protocol: SocketProtocol) -> pl.DataFrame:
-    """Requests with a new xid (or the same and another length) are calls; the first reply gives the reply's length."""
-    heads = frames.filter(pl.col("view") == "sent", pl.col("udp_length").is_not_null(), pl.col("fragment_offset") == 0)
-    message = pl.col("udp_length").cast(pl.Int64) - 8
-    heads = heads.with_columns(key=datagram_key(table, {name: protocol}))
-    heads = heads.filter(protocol.by_order | pl.col("key").is_not_null())
-    heads = heads.with_columns(message=message).sort("time_ns", "row")
-    asks, answers = heads.filter(~pl.col("reply")), heads.filter("reply")
-    # Each without a key is a call of its own.
-    alone = pl.when(pl.col("key").is_null()).then("row")
-    calls = (
-        asks.with_columns(alone=alone)
-        .unique(["flow", "key", "message", "alone"], keep="first", maintain_order=True)
-        .select(
-            "flow", "key", "time_ns", first_frame="frame", request="message", procedure=protocol.captured_procedure()
-        )
-        .with_row_index("call")
+def _udp_flows(frames: pl.DataFrame, heads: pl.DataFrame, name: str) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """The flows of some messages, and these and the frames with flow, reply and view."""
+    table = _flows(heads, name, "udp")
+    heads = heads.join(table.select("flow", *ENDS), on=ENDS, how="left", maintain_order="left")
+    table = _with_ends(table, heads)
+    known = heads.select("row", "flow", "reply")
+    frames = flows.add_view(frames.join(known, on="row", how="left", maintain_order="left"), table)
+    return table, heads, frames
+
+
+def _tcp_flows(frames: pl.DataFrame, asked: _Asked, port: int, files: Files) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The connections that have the port at one end, and the frames with flow, reply and view."""
+    here, there = pl.col("source_port") == port, pl.col("target_port") == port
+    carried = frames.filter(pl.col("protocol") == IP_PROTOCOL["tcp"], pl.col("source").is_not_null())
+    ends = ["source", "source_port", "target", "target_port"]
+    # Where both ends are at the port: what opens a connection, or else what asks, or else what is sent first.
+    alike = carried.filter(here & there)
+    syn = alike.filter(pl.col("tcp_flags") & (tcp.SYN | tcp.ACK) == tcp.SYN)
+    chosen = pl.concat(
+        [some.select(ends) for some in (syn, captured_streams.conversations(alike, asked.protocol, files), alike)]
     )
-    joined = [
-        answers.filter(where).join_asof(
-            calls.filter(where), on="time_ns", by=by, strategy="backward", check_sortedness=False
-        )
-        for where, by in ((pl.col("key").is_not_null(), ["flow", "key"]), (pl.col("key").is_null(), ["flow"]))
+    pair = {"low": pl.min_horizontal("source", "target"), "high": pl.max_horizontal("source", "target")}
+    chosen = chosen.with_columns(**pair).unique(["low", "high"], keep="first", maintain_order=True)
+    asks = [
+        carried.filter(there & ~here).select(ends),
+        carried.filter(here & ~there).select(
+            source="target", source_port="target_port", target="source", target_port="source_port"
+        ),
+        chosen.select(ends),
     ]
-    replies = pl.concat([part.select("call", "message") for part in joined]).drop_nulls("call")
-    first = replies.unique("call", keep="first", maintain_order=True).rename({"message": "reply_message"})
-    return (
-        calls.join(first, on="call", how="left")
-        .with_columns(
-            start_ns=pl.col("time_ns"),
-            procedure=pl.col("procedure").fill_null("echo"),
-            request_records=pl.lit([], pl.List(pl.Int64)),
-            reply_records=pl.lit([], pl.List(pl.Int64)),
-        )
-        .select([pl.col(name).cast(kind) for name, kind in CALLS.items()])
+    table = _flows(pl.concat(asks).rename(dict(zip(ends, ENDS, strict=True))), asked.name, "tcp")
+    nowhere = pl.lit(None, pl.String)
+    frames = flows.add_flows(frames, table.with_columns(client_end=nowhere, server_end=nowhere))
+    table = _with_ends(table, frames)
+    return table, flows.add_view(frames, table)
+
+
+def _with_ends(table: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
+    """Adds `client_end` and `server_end`: where most was captured of both directions, or of each."""
+    counts = frames.filter(pl.col("flow").is_not_null()).group_by("flow", "end", "reply").len()
+    order = ["flow", "len", "end"]
+    both = counts.group_by("flow", "end").agg(pl.col("len").sum(), ways=pl.len()).filter(pl.col("ways") == 2)
+    best = [
+        some.sort(order, descending=[False, True, False]).unique("flow", keep="first").select("flow", pl.col("end"))
+        for some in (both, counts.filter(~pl.col("reply")), counts.filter("reply"))
+    ]
+    for name, part in zip(("both", "out", "back"), best, strict=True):
+        table = table.join(part.rename({"end": name}), on="flow", how="left", maintain_order="left")
+    return table.with_columns(
+        client_end=pl.coalesce("both", "out", "back"), server_end=pl.coalesce("both", "back", "out")
+    ).drop("both", "out", "back")
+
+
+def _mtus(frames: pl.DataFrame, asked: _Asked, table: pl.DataFrame, around: Surroundings) -> pl.DataFrame:
+    """Of each flow `request_mtu` and `reply_mtu`: that of the wire, or of the largest packet of each direction."""
+    if asked.mtu is not None or asked.transport == "tcp":
+        mtu = pl.lit(asked.mtu or 0, pl.Int64)
+        return table.select("flow", request_mtu=mtu, reply_mtu=mtu)
+    datagrams = frames.filter(pl.col("protocol") == IP_PROTOCOL["udp"])
+    packets = datagrams.group_by("source", "target").agg(
+        mtu=pl.col("ip_length").max().cast(pl.Int64).clip(_LEAST_MTU), split=pl.col("more").any()
     )
-
-
-def _tcp_calls(frames: pl.DataFrame, protocol: SocketProtocol, files: Files) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Messages found by walking the streams; requests and replies belong together by their key."""
-    conns = tcp.connections(frames)
-    segments = tcp.positions(frames, conns).filter(pl.col("view") == "sent", pl.col("tcp_length") > 0)
-    data = payloads(files, segments.select("row", "capture", "frame", *PLACES))
-    rows: list[tuple[Any, ...]] = []
-    places: list[tuple[Any, ...]] = []
-    for (conn,), part in segments.sort("conn", "row").group_by("conn", maintain_order=True):
-        streams = {}
-        for reply in (False, True):
-            side = part.filter(pl.col("reply") == reply)
-            streams[reply] = Stream((pos, data.get(row, b"")) for pos, row in side.select("pos", "row").iter_rows())
-        answers = {message.key: message for message in protocol.parse(streams[True])}
-        times = part.filter(~pl.col("reply")).select("pos", "time_ns", "frame").sort("pos", "time_ns")
-        flow = part["flow"][0]
-        for message in protocol.parse(streams[False]):
-            sent = times.filter(pl.col("pos") <= message.begin)
-            start, frame = sent["time_ns"].last(), sent["frame"].last()
-            answer = answers.pop(message.key, None)
-            places.append((conn, False, len(rows), message.begin, message.finish))
-            if answer:
-                places.append((conn, True, len(rows), answer.begin, answer.finish))
-            length, fragments = (answer.length, list(answer.fragments)) if answer else (None, [])
-            records = list(message.fragments), fragments
-            rows.append((flow, message.key, start, message.length, length, "echo", *records, frame))
-    schema = {"conn": pl.UInt32, "reply": pl.Boolean, "call": pl.UInt32, "begin": pl.Int64, "finish": pl.Int64}
-    calls = pl.DataFrame(rows, schema=CALLS, orient="row")
-    return calls, pl.DataFrame(places, schema=schema, orient="row")
+    around.learn_mtus(packets.join(table, left_on="source", right_on="client_address", how="semi"))
+    around.learn_mtus(packets.join(table, left_on="target", right_on="client_address", how="semi"))
+    found = table.select("flow", "client_address", "server_address")
+    for name, ends in (("request_mtu", ("client", "server")), ("reply_mtu", ("server", "client"))):
+        found = found.join(
+            packets.select("source", "target", pl.col("mtu").alias(name)),
+            left_on=[f"{end}_address" for end in ends],
+            right_on=["source", "target"],
+            how="left",
+            maintain_order="left",
+        )
+    most = packets["mtu"].max() or _LEAST_MTU
+    found = found.with_columns(pl.col("request_mtu", "reply_mtu").fill_null(most))
+    return found.select("flow", "request_mtu", "reply_mtu")
 
 
 def _complete(calls: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
@@ -277,7 +292,11 @@ def _complete(calls: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
     return (
         calls.with_row_index("id")
         .join(
-            table.select("flow", "client_address", "client_port", "server_address", "protocol", "transport"), on="flow"
+            table.select(
+                "flow", "client_address", "client_port", "server_address", "protocol", "transport", "request_mtu",
+                "reply_mtu",
+            ),
+            on="flow",
         )
         .with_columns(
             xid=pl.col("key"),
@@ -294,41 +313,49 @@ def _complete(calls: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
             call=pl.col("id"),
         )
         .sort("id")
-    )
+    )  # fmt: skip
 
 
-def _build(
-    calls: pl.DataFrame, protocol: SocketProtocol, transport: str, mtu: int, options: object
-) -> tuple[pl.DataFrame, pl.DataFrame, list[Call]]:
+def _build(calls: pl.DataFrame, transport: str, least_reply: int) -> tuple[pl.DataFrame, pl.DataFrame, list[Call]]:
     """Expectations from message lengths; a call without reply is expected to have one of the least length."""
-    columns = ["request", "reply_message", "request_records", "reply_records", "timestamps", "client_mss", "server_mss"]
+    columns = [f"{leg}_{what}" for leg in ("request", "reply") for what in ("message", "payload", "records", "mtu")]
+    calls = calls.with_columns(request_message="request")
     kinds = calls.select(columns).unique(maintain_order=True).with_row_index("kind")
     expected, rows = [], []
     for row in kinds.iter_rows(named=True):
         legs: list[Leg] = []
-        for reply, message, fragments, mss in (
-            (False, row["request"], row["request_records"], row["server_mss"]),
-            (True, row["reply_message"], row["reply_records"], row["client_mss"]),
-        ):
-            length = protocol.least_reply if message is None else message
+        for leg in ("request", "reply"):
+            message, payload, records, mtu = (row[f"{leg}_{what}"] for what in ("message", "payload", "records", "mtu"))
             if transport == "udp":
-                legs.append(udp_leg(length, mtu))
-                continue
-            captured = CapturedMessage(max(length, 1), tuple(fragments), mtu, bool(row["timestamps"]), mss)
-            legs.append(protocol.captured_leg(captured, reply, options))
+                legs.append(udp_leg(least_reply if message is None else message, mtu))
+            else:
+                # Its segments are the sender's choice.
+                legs.append(Leg("tcp", message or least_reply, payload or 0, tuple(records), (), exact=False))
         expected.append(Call(legs[0], legs[1]))
         rows += [leg_row(row["kind"], bool(place), leg) for place, leg in enumerate(legs)]
     table = pl.DataFrame(rows, schema=LEG_SCHEMA, orient="row")
     return calls.join(kinds, on=columns, how="left", nulls_equal=True), table, expected
 
 
-def _result(analysis: Analysis, table: pl.DataFrame, filter_of: DisplayFilter) -> Part:
+def _one_way(findings: pl.DataFrame, analysis: Analysis, table: pl.DataFrame) -> pl.DataFrame:
+    """One finding in place of those that each call has no reply, where no frame of a server is in the capture."""
+    unanswered = pl.col("field") == "reply.received"
+    if analysis.frames.filter(pl.col("flow").is_not_null(), "reply").height or not findings.filter(unanswered).height:
+        return findings
+    servers = table.select(pl.format("{}:{}", "server_address", "server_port")).to_series().unique().sort()
+    named = ", ".join(servers.head(_NAMED)) + (" and others" if len(servers) > _NAMED else "")
+    what = f"none, and no frame from {named}: captured in one direction, or never answered"
+    one = pl.DataFrame([(None, "replies", str(analysis.calls.height), what, [])], FINDING, orient="row")
+    return pl.concat([findings.filter(~unanswered), one])
+
+
+def _result(analysis: Analysis, table: pl.DataFrame, background: pl.DataFrame, filter_of: DisplayFilter) -> Part:
     addresses = pl.DataFrame(schema={"end": pl.String, "own": pl.List(pl.String), "relays": pl.Boolean})
-    classified = classification.classify(analysis.frames, analysis.segments, Background().classes, addresses)
+    classified = classification.classify(analysis.frames, analysis.segments, background, addresses)
     # Frames of other traffic are none of a foreign capture's calls, and no fault.
-    ends = table.select(pl.col("client_end").alias("end")).unique()
+    ends = pl.concat([table["client_end"], table["server_end"]]).unique()
     of_flow = pl.col("flow").is_not_null()
-    own = pl.col("end").is_in(ends["end"].implode()) & of_flow
+    own = pl.col("end").is_in(ends.implode()) & of_flow
     other = (pl.col("class") == classification.UNEXPLAINED) & ~own
     classified = classified.with_columns(pl.when(other).then(pl.lit("other")).otherwise("class").alias("class"))
     whole = truncation.check_whole(classified.filter(of_flow), whole_capture=False)

@@ -80,7 +80,7 @@ def part_of(
     )
 
 
-def together(parts: Sequence[Part], unproven: list[str]) -> Verification:
+def together(parts: Sequence[Part], unproven: list[str], remarks: list[str]) -> Verification:
     """The verification of the capture that the parts are of."""
     wanted = [
         (place, call)
@@ -109,6 +109,7 @@ def together(parts: Sequence[Part], unproven: list[str]) -> Verification:
         groups=_groups(parts, numbers),
         classified=_sum(part.classified for part in parts),
         unproven=unproven,
+        remarks=remarks,
         problems=[document for *_, document in problems[:LISTED]],
     )
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sundial.expect import Call, Leg, Shape, tcp_leg
+from sundial.expect import Call, Shape
 from sundial.verify.findings import none
 from sundial.verify.sockets.stream import Stream
 
@@ -35,21 +35,16 @@ class Setting:
 class Message(NamedTuple):
     """One message of a TCP stream: its place, bytes without record marks, and the fragments of its record."""
 
-    key: int
+    key: int | None
+    """None: a record without bytes."""
     begin: int
     finish: int
+    """As the message says; it may be behind all that a capture has."""
     length: int
-    fragments: tuple[int, ...]
-
-
-class CapturedMessage(NamedTuple):
-    """What a capture shows of a message, and of the connection that carries it."""
-
-    length: int
-    fragments: tuple[int, ...]
-    mtu: int
-    timestamps: bool
-    peer_mss: int | None
+    fragments: tuple[int, ...] = ()
+    reply: bool | None = None
+    """Whether it says that it is one; None: only its direction tells."""
+    procedure: str = "echo"
 
 
 @dataclass(frozen=True)
@@ -158,17 +153,26 @@ class SocketProtocol(Protocol):
     def content_field(self, part: Part, place: int) -> str:
         """What is at a place of the message, in a word."""
 
-    def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
-        """Of frames over `transport` those that go to a server; None where only connections tell."""
+    @property
+    def directories(self) -> Collection[int]:
+        """Ports of services that only name others: a capture's port is one of them if calls go to no other."""
+
+    @property
+    def unit(self) -> str:
+        """What its streams consist of, in a word."""
+
+    def datagram_type(self) -> pl.Expr:
+        """From the first frame of a captured datagram: `request` or `reply`, `message` where it does not say which,
+        null where it is of another protocol."""
 
     def captured_procedure(self) -> pl.Expr:
         """What a captured request calls, as text."""
 
-    def parse(self, stream: Stream) -> Iterator[Message]:
-        """Messages of a stream from its beginning."""
+    def parse(self, stream: Stream, begin: int) -> Message | None:
+        """The message of a captured stream that begins there; None where none does. Raises NotRecorded."""
 
-    def captured_leg(self, message: CapturedMessage, reply: bool, options: Any) -> Leg:
-        """The segments that a captured message is expected in; `options` where they are known."""
+    def find(self, stream: Stream, begin: int) -> int | None:
+        """The first place from `begin` on where a message begins that its content shows to be one."""
 
     def display_filter(self, call: Mapping[str, Any]) -> str:
         """What a Wireshark display filter adds to addresses and ports, empty for nothing."""
@@ -183,6 +187,8 @@ class SocketDefaults:
     least_reply = 0
     by_order = False
     waits_for_records = False
+    directories: Collection[int] = ()
+    unit = "message"
 
     def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
         options = [step, *(service.get("options") or {} for service in services)]
@@ -209,15 +215,20 @@ class SocketDefaults:
     def content_field(self, part: Part, place: int) -> str:
         return "content"
 
-    def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
-        return None
+    def datagram_key(self) -> pl.Expr:
+        return pl.lit(None, pl.Int64)
+
+    def datagram_type(self) -> pl.Expr:
+        return pl.when(self.datagram_key().is_not_null()).then(pl.lit("message"))
 
     def captured_procedure(self) -> pl.Expr:
         return pl.lit("echo")
 
-    def captured_leg(self, message: CapturedMessage, reply: bool, options: Any) -> Leg:
-        whole = (message.length,)
-        return tcp_leg(message.length, whole, message.mtu, message.timestamps, message.peer_mss)
+    def parse(self, stream: Stream, begin: int) -> Message | None:
+        return None
+
+    def find(self, stream: Stream, begin: int) -> int | None:
+        return None
 
     def display_filter(self, call: Mapping[str, Any]) -> str:
         return ""

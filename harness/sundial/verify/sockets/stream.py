@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,27 +20,78 @@ from sundial.observe.tshark import PIPE_BYTES, dissect
 PLACES = ("octets_begin", "captured_length", "ip_header", "tcp_header", "tcp_length")
 """Columns of the table of frames that tell where a payload is."""
 _AT_ONCE = 10_000
-_OVERLAP = 4
+
+
+class NotRecorded(Exception):
+    """Bytes that were asked for were on the wire, and the capture has cut them off."""
 
 
 class Stream:
-    """One direction of a connection from pieces (position, bytes), in any order and possibly overlapping."""
+    """One direction of a connection from pieces (position, bytes), in any order and possibly overlapping.
 
-    def __init__(self, pieces: Iterable[tuple[int, bytes]]) -> None:
-        self._pieces = sorted((piece for piece in pieces if piece[1]), key=lambda piece: piece[0])
-        self._begins = [pos for pos, _ in self._pieces]
+    `shown`: begin and end of what was on the wire, where a capture has not recorded it all.
+    """
+
+    def __init__(self, pieces: Iterable[tuple[int, bytes]], shown: Iterable[tuple[int, int]] = ()) -> None:
+        self._runs: list[bytearray] = []
+        self._begins: list[int] = []
+        for pos, data in sorted((piece for piece in pieces if piece[1]), key=lambda piece: piece[0]):
+            end = self._begins[-1] + len(self._runs[-1]) if self._runs else pos - 1
+            if pos > end:
+                self._begins.append(pos)
+                self._runs.append(bytearray(data))
+            else:
+                self._runs[-1] += data[end - pos :]
+        known = zip(self._begins, map(len, self._runs), strict=True)
+        self._shown: list[tuple[int, int]] = []
+        for begin, end in sorted([*((begin, begin + size) for begin, size in known), *shown]):
+            if self._shown and begin <= self._shown[-1][1]:
+                self._shown[-1] = (self._shown[-1][0], max(self._shown[-1][1], end))
+            else:
+                self._shown.append((begin, end))
+
+    @property
+    def begin(self) -> int:
+        """The first byte that was on the wire; 0 where there was none."""
+        return self._shown[0][0] if self._shown else 0
+
+    @property
+    def end(self) -> int:
+        """Behind the last one."""
+        return self._shown[-1][1] if self._shown else 0
 
     def read(self, begin: int, count: int) -> bytes:
         """Up to `count` bytes from `begin`; fewer where a piece is missing."""
-        out = b""
-        place = max(0, bisect_right(self._begins, begin) - 1)
-        # Retransmissions may have been cut another way: an earlier piece can reach further than the nearest.
-        for pos, data in self._pieces[max(0, place - _OVERLAP) :]:
-            here = begin + len(out)
-            if pos > here or len(out) == count:
-                break
-            out += data[max(0, here - pos) :][: count - len(out)] if here < pos + len(data) else b""
-        return out
+        place = bisect_right(self._begins, begin) - 1
+        if place < 0:
+            return b""
+        at = begin - self._begins[place]
+        return bytes(self._runs[place][at : at + count])
+
+    def need(self, begin: int, count: int) -> bytes:
+        """The same. Raises NotRecorded where the next byte is one that the capture has cut off."""
+        data = self.read(begin, count)
+        at = begin + len(data)
+        if len(data) < count and not self.missing(at, at + 1):
+            raise NotRecorded
+        return data
+
+    def missing(self, begin: int, end: int) -> int:
+        """Bytes from `begin` to `end` that were not on the wire."""
+        place = max(0, bisect_right(self._shown, (begin, begin)) - 1)
+        there = 0
+        while place < len(self._shown) and self._shown[place][0] < end:
+            low, high = self._shown[place]
+            there += max(0, min(high, end) - max(low, begin))
+            place += 1
+        return end - begin - there
+
+    def search(self, pattern: re.Pattern[bytes], begin: int) -> Iterator[int]:
+        """Where the pattern is, from `begin` on."""
+        for place in range(max(0, bisect_right(self._begins, begin) - 1), len(self._runs)):
+            first = self._begins[place]
+            for found in pattern.finditer(self._runs[place], max(0, begin - first)):
+                yield first + found.start()
 
 
 @dataclass(frozen=True)

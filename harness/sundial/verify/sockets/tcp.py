@@ -21,7 +21,7 @@ _HALF = 1 << 31
 def connections(frames: pl.DataFrame) -> pl.DataFrame:
     """One row a connection: conn, flow, since_ns, client_isn, server_isn, client_mss, server_mss, timestamps.
 
-    A flow without a SYN has one connection from the beginning, whose sequence numbers begin at its first frame.
+    What a flow has before its first SYN is one connection, whose sequence numbers begin at its first frame.
     """
     names = ("flow", "reply", "time_ns", "tcp_seq", "tcp_flags", "tcp_mss", "tcp_timestamp")
     tcp = frames.filter(pl.col("protocol") == TCP, pl.col("flow").is_not_null(), pl.col("fate").is_null()).select(names)
@@ -36,8 +36,10 @@ def connections(frames: pl.DataFrame) -> pl.DataFrame:
         )
         .rename({"tcp_seq": "client_isn"})
     )
+    first_syn = openings.group_by("flow").agg(opened_ns=pl.col("since_ns").min())
     silent = (
-        tcp.join(openings, on="flow", how="anti")
+        tcp.join(first_syn, on="flow", how="left")
+        .filter(pl.col("opened_ns").is_null() | ((pl.col("time_ns") < pl.col("opened_ns")) & ~syn))
         .sort("time_ns")
         .group_by("flow")
         .agg(

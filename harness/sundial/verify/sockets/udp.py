@@ -2,8 +2,8 @@
 """UDP: which call each fragment belongs to, and which datagrams each call was sent in.
 
 The first fragment names its call by ports and by what its protocol calls it. The others carry neither (RFC 791): they
-belong to the datagram with the same source, destination and identification that is nearest in time, since
-identifications come round again. Unfragmented packets need none, and Linux may send them with 0 (RFC 6864).
+belong to the datagram, of whichever flow, with the same source, destination and identification that is nearest in time,
+since identifications come round again. Unfragmented packets need none, and Linux may send them with 0 (RFC 6864).
 
 Names come round as well, and short payloads have none: among calls of one name, time decides where samples and captures
 share a clock, and the order of the calls where they do not.
@@ -35,11 +35,13 @@ def attribute_udp(
     protocols: Mapping[str, SocketProtocol],
     exact_time: bool,
     damaged: pl.Series,
+    begun: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """UDP frames of the calls' flows with `call` (null: of none) and `data` (bytes above IP).
 
     `exact_time`: samples and captures share one clock, so that what a call's start says holds of its frames.
-    `damaged`: rows of frames as they were behind the flip of a bit, which may be in what names the call.
+    `damaged`: rows of frames as they were behind the flip of a bit, which may be in what names the call. `begun` (row,
+    call) says which call the first frames of datagrams are of; without it that follows from names and time.
     """
     calls = calls.filter(pl.col("transport") == "udp")
     udp = frames.filter(pl.col("protocol") == UDP).with_columns(
@@ -49,12 +51,16 @@ def attribute_udp(
         key=datagram_key(flows, protocols)
     )
     heads, udp = heads.select(*_PACKET, "key"), udp.select(_PACKET)
-    # A join by time takes no null for a key, and no key is negative.
-    heads, calls = (part.with_columns(pl.col("key").fill_null(_UNNAMED)) for part in (heads, calls))
-    begun = calls if exact_time else _begun_in_order(heads, calls)
-    matched = last_begun(heads, begun, ("time_ns", "start_ns"), ["flow", "key"]).drop("start_ns", "key")
+    if begun is None:
+        # A join by time takes no null for a key, and no key is negative.
+        heads, calls = (part.with_columns(pl.col("key").fill_null(_UNNAMED)) for part in (heads, calls))
+        started = calls if exact_time else _begun_in_order(heads, calls)
+        matched = last_begun(heads, started, ("time_ns", "start_ns"), ["flow", "key"]).drop("start_ns", "key")
+    else:
+        matched = heads.drop("key").join(begun, on="row", how="left", maintain_order="left")
     tails = udp.filter(pl.col("fragment_offset") > 0)
-    named = matched.filter("more", ~pl.col("row").is_in(damaged.implode()))
+    others = udp.filter(pl.col("fragment_offset") == 0, pl.col("flow").is_null())
+    named = pl.concat([matched, others], how="diagonal").filter("more", ~pl.col("row").is_in(damaged.implode()))
     first = named.select("source", "target", "ip_id", "time_ns", "flow", "reply", "call")
     tails = (
         tails.drop("flow", "reply")

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -26,6 +27,7 @@ ATTEMPT = 12
 
 
 MAGICS = (MAGIC, FUNCTION_MAGIC)
+_BEGIN = re.compile(b"|".join(map(re.escape, MAGICS)))
 
 
 def _is_ours(head: pl.Expr) -> pl.Expr:
@@ -69,20 +71,18 @@ class _Raw(SocketDefaults):
     def content_field(self, part: Part, place: int) -> str:
         return content_field(part, place)
 
-    def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
-        return frames.filter(_is_ours(pl.col("udp_head"))).head(1) if transport == "udp" else None
+    def datagram_type(self) -> pl.Expr:
+        return pl.when(_is_ours(pl.col("udp_head"))).then(pl.lit("message"))
 
-    def parse(self, stream: Stream) -> Iterator[Message]:
-        begin = 0
-        while True:
-            header = stream.read(begin, HEADER)
-            if len(header) < HEADER or not header.startswith(MAGICS):
-                return
-            length = int.from_bytes(header[8:12], "big")
-            if length < HEADER:
-                return
-            yield Message(int.from_bytes(header[4:8], "big"), begin, begin + length, length, ())
-            begin += length
+    def parse(self, stream: Stream, begin: int) -> Message | None:
+        header = stream.need(begin, HEADER)
+        length = int.from_bytes(header[8:12], "big")
+        if len(header) < HEADER or not header.startswith(MAGICS) or length < HEADER:
+            return None
+        return Message(int.from_bytes(header[4:8], "big"), begin, begin + length, length)
+
+    def find(self, stream: Stream, begin: int) -> int | None:
+        return next(stream.search(_BEGIN, begin), None)
 
 
 class _Verifier(Verifier):

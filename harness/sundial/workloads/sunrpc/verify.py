@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from sundial.expect import Call, Leg, Shape, tcp_leg
+from sundial.expect import Call, Shape
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import (
     Bytes,
-    CapturedMessage,
     Counts,
     Message,
     Part,
@@ -29,18 +28,15 @@ from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads.function_lines import check_function_lines
 from sundial.workloads.sunrpc.expect import (
     DEFAULTS,
-    RECORD_MARK,
     REPLY,
     Identity,
     Options,
     auth_sys_bytes,
     expect_call,
-    record_buffer,
-    record_fragments,
 )
 from sundial.workloads.sunrpc.verify_bindings import PORT_MAPPER, check_bindings
 from sundial.workloads.sunrpc.verify_content import content, content_field, counted, given, taken
-from sundial.workloads.sunrpc.verify_records import check_records, walk
+from sundial.workloads.sunrpc.verify_records import captured_record, check_records, find_record
 from sundial.workloads.sunrpc.verify_ring_counts import check_ring_counts
 from sundial.workloads.sunrpc.verify_shipments import check_shipments, one_way, shipments
 
@@ -54,6 +50,8 @@ class _SunRpc(SocketDefaults):
     server_app = _SERVER_APP
     asks_again_at_other_replies = True
     least_reply = REPLY
+    directories = (PORT_MAPPER,)
+    unit = "record"
     waits_for_records = True  # libtirpc's read_vc: it polls the one connection until bytes come
 
     def expect(self, shape: Shape, options: Options | None) -> Call:
@@ -133,31 +131,21 @@ class _SunRpc(SocketDefaults):
     def content_field(self, part: Part, place: int) -> str:
         return content_field(part, place)
 
-    def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
-        return frames.filter(pl.col("rpc_type") == 0, pl.col("target_port") != PORT_MAPPER)
+    def datagram_type(self) -> pl.Expr:
+        """By the type of the message and what follows it: the version of RPC in a call, the status in a reply."""
+        head = pl.col("udp_head")
+        call, reply = head.str.contains(r"^.{8}000000000000000[1-9a-f]"), head.str.contains(r"^.{8}000000010000000[01]")
+        return pl.when(call).then(pl.lit("request")).when(reply).then(pl.lit("reply"))
 
     def captured_procedure(self) -> pl.Expr:
-        return pl.col("rpc_procedure")
+        number = pl.col("udp_head").str.slice(40, 8)
+        return pl.when(number.str.len_chars() == 8).then(number).str.to_integer(base=16, strict=False).cast(pl.String)
 
-    def parse(self, stream: Stream) -> Iterator[Message]:
-        begin = 0
-        while True:
-            record = walk(stream, begin)
-            key = stream.read(begin + RECORD_MARK, 4)
-            if record is None or len(key) < 4:
-                return
-            fragments, finish = record
-            yield Message(int.from_bytes(key, "big"), begin, finish, sum(fragments), fragments)
-            begin = finish
+    def parse(self, stream: Stream, begin: int) -> Message | None:
+        return captured_record(stream, begin)
 
-    def captured_leg(self, message: CapturedMessage, reply: bool, options: Options | None) -> Leg:
-        """Without options any division of a record into fragments is right, as RFC 5531 section 11 has it."""
-        fragments = message.fragments
-        if options is not None:
-            asked = options.reply_buffer if reply else options.request_buffer
-            fragments = record_fragments(message.length, record_buffer(asked, options.library), options.library)
-        writes = tuple(RECORD_MARK + length for length in fragments) or (message.length,)
-        return tcp_leg(message.length, writes, message.mtu, message.timestamps, message.peer_mss, fragments)
+    def find(self, stream: Stream, begin: int) -> int | None:
+        return find_record(stream, begin)
 
     def display_filter(self, call: Mapping[str, Any]) -> str:
         return f"rpc.xid == 0x{call['xid']:08x}" if call["xid"] is not None else ""

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 from sundial.workloads.toy.expect import HEADER, NAME, expect_call
 
 from sundial.expect import Call, Shape
-from sundial.verify.sockets.protocol import Message, SocketDefaults, SocketProtocol
-from sundial.verify.sockets.stream import Stream
+from sundial.verify.sockets.protocol import SocketDefaults, SocketProtocol
 from sundial.verify.workload import Verifier, WorkloadVerifier
 
 
@@ -26,9 +24,6 @@ class _Toy(SocketDefaults):
         head = pl.col("udp_head")
         named = head.str.starts_with(NAME.hex()) & (head.str.len_chars() >= 2 * HEADER)
         return pl.when(named).then(head.str.slice(2 * len(NAME), 8)).str.to_integer(base=16, strict=False)
-
-    def parse(self, stream: Stream) -> Iterator[Message]:
-        return iter(())
 
 
 SOCKETS: SocketProtocol = _Toy()
