@@ -396,6 +396,14 @@ def xid_of_another_call(scene: Scene, port: int, xid: int) -> int:
     return 3
 
 
+def asked_of_all(scene: Scene, port: int, xid: int) -> int:
+    for place, group in enumerate(("10.0.0.255", "224.0.0.9", "255.255.255.255")):
+        scene.udp((CLIENT, port), (group, PORT), call(xid + place))
+        for server in range(2, 2 + place):
+            scene.udp((f"10.0.0.{server}", PORT), (CLIENT, port), reply(xid + place, 24 + 8 * server))
+    return 3
+
+
 def fragment_without_a_beginning(scene: Scene, port: int, xid: int) -> int:
     scene.add(ip(CLIENT, SERVER, 17, bytes(80), ident=60_000, offset=1480))
     return ask(scene, port, xid)
@@ -405,7 +413,8 @@ RIGHT_DATAGRAMS: Plays = {
     play.__name__: play
     for play in (
         fragments_of_another_port, fragments_in_reverse, reply_stamped_first, same_port_at_both_ends,
-        both_call_at_one_port, asked_twice, xid_of_another_call, fragment_without_a_beginning,
+        both_call_at_one_port, asked_twice, xid_of_another_call, asked_of_all,
+        fragment_without_a_beginning,
     )
 }  # fmt: skip
 

@@ -164,12 +164,13 @@ def _the_port(file: Path, ports: set[int], asked: _Asked, around: Surroundings) 
 def _part(frames: pl.DataFrame, piece: Capture, asked: _Asked, port: int) -> tuple[Part, Surroundings]:
     name, protocol, transport, files = asked.name, asked.protocol, asked.transport, _files(piece)
     begun, places, background, around = None, None, pl.DataFrame(schema=CLASSES), Surroundings()
+    to_all = pl.Series([], dtype=pl.UInt32)
     if transport == "udp":
         heads = captured_datagrams.towards(captured_datagrams.messages(frames, protocol), port)
         table, heads, frames = _udp_flows(frames, heads, name)
         around.refuse_cut(heads, piece.path)
         datagrams = captured_datagrams.calls_of(heads, protocol)
-        calls, begun = datagrams.calls, datagrams.begun
+        calls, begun, to_all = datagrams.calls, datagrams.begun, datagrams.to_all
         findings = captured_datagrams.check_sources(heads, begun)
         around.replies = heads.filter("reply").height
     else:
@@ -189,7 +190,9 @@ def _part(frames: pl.DataFrame, piece: Capture, asked: _Asked, port: int) -> tup
     analysis = analyse(
         frames, calls, table, {name: protocol}, build, files, exact_time=True, begun=begun, places=places, one_view=True
     )
-    analysis = replace(analysis, findings=_one_way(pl.concat([analysis.findings, findings]), analysis, table))
+    findings = pl.concat([analysis.findings, findings])
+    free = pl.col("field").str.starts_with("reply.") & pl.col("call").is_in(to_all.implode()).fill_null(False)
+    analysis = replace(analysis, findings=_one_way(findings.filter(~free), analysis, table))
     return _result(analysis, table, background, partial(display_filter, protocol=protocol)), around
 
 

@@ -17,7 +17,7 @@ from sundial.verify.sockets.protocol import SocketProtocol
 
 _SHOWN = (
     "row", "frame", "end", "time_ns", "source", "source_port", "target", "target_port", "udp_length", "udp_head",
-    "udp_checksum", "captured_length", "frame_length",
+    "udp_checksum", "captured_length", "frame_length", "eth_target",
 )  # fmt: skip
 ENDS = ("client_address", "client_port", "server_address", "server_port")
 
@@ -89,10 +89,12 @@ def towards(heads: pl.DataFrame, port: int) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Found:
-    """`calls` in the order in which they begin; `begun` (row, call): of which call each message is."""
+    """`calls` in the order in which they begin; `begun` (row, call): of which call each message is; `to_all`: calls by
+    broadcast or multicast, which any number of servers may answer."""
 
     calls: pl.DataFrame
     begun: pl.DataFrame
+    to_all: pl.Series
 
 
 def calls_of(heads: pl.DataFrame, protocol: SocketProtocol) -> Found:
@@ -128,7 +130,12 @@ def calls_of(heads: pl.DataFrame, protocol: SocketProtocol) -> Found:
         reply_records=pl.lit([], pl.List(pl.Int64)),
         first_frame="frame",
     )
-    return Found(table, pl.concat([of_asks, of_answers]))
+    return Found(table, pl.concat([of_asks, of_answers]), calls.filter(_to_all())["call"])
+
+
+def _to_all() -> pl.Expr:
+    group = pl.col("eth_target").floordiv(1 << 40).mod(2).fill_null(0) == 1
+    return group | pl.col("target").str.contains(r"^(22[4-9]|23\d)\.|^255\.255\.255\.255$")
 
 
 def _nearest(answers: pl.DataFrame, calls: pl.DataFrame, by: list[str]) -> pl.DataFrame:
