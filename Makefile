@@ -202,6 +202,12 @@ test-changed: setup-tests ## Pass the tests that a change asks for (SINCE=REVISI
 digests: setup-tests ## Record what scenarios write, after a deliberate change (SCENARIOS="quickstart ..."; then review the diff)
 	@cd harness && ../$(PYTHON) -m tests.run.digests $(SCENARIOS)
 
+COUNT ?= 1000
+SEED ?= $(shell date +%Y%m%d)
+.PHONY: random
+random: setup-tests ## Run random valid scenarios (COUNT=1000 SEED=N): false alarms per 1,000, and the scenario of each
+	@cd harness && ../$(PYTHON) -m tests.random.campaign --count $(COUNT) --seed $(SEED) --jobs $(JOBS) --out ../.sundial/random/$(SEED)
+
 HOSTS ?= bookworm trixie
 .PHONY: test-hosts
 test-hosts: ## Run `make run` and `make test` on bare roots (HOSTS="bookworm trixie sid", QUICK=1), the package and the container

@@ -56,7 +56,7 @@ def _received(ports: list[Passages]) -> Received:
 
 
 def _handed_in(frames: Received, mine: np.ndarray, latency_ns: int, end_ns: int | None) -> Passages:
-    at = frames.ready_ns[mine] + latency_ns
+    at = frames.ready[mine] + latency_ns
     given = Passages(frames.row[mine], at, frames.length[mine], frames.content[mine], frames.source[mine],
                      frames.target[mine])  # fmt: skip
     return given if end_ns is None else given.take(at <= end_ns)

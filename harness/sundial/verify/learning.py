@@ -25,9 +25,10 @@ FLOODED, FILTERED = -1, -2
 
 @dataclass(frozen=True)
 class Received:
-    """Frames in the order in which a relay looks at them; `ready_ns`: when it has all of each."""
+    """Frames in the order in which a relay looks at them; `ready`: when it has all of each, in ns, or in ps where lines
+    follow one another whose bits take fractions of a ns."""
 
-    ready_ns: Numbers
+    ready: Numbers
     port: Numbers
     row: Numbers
     length: Numbers
@@ -39,46 +40,46 @@ class Received:
         return len(self.row)
 
 
-def output_ports(frames: Received, ageing_ns: int, entries: int) -> Numbers:
-    """The port at which each frame leaves, FLOODED or FILTERED."""
+def output_ports(frames: Received, ageing: int, entries: int) -> Numbers:
+    """The port at which each frame leaves, FLOODED or FILTERED; `ageing` is in the unit of `ready`."""
     learnt = (frames.source & GROUP_BIT) == 0
     if len(np.unique(frames.source[learnt])) <= entries:
-        port = _learned(frames, learnt, ageing_ns)
+        port = _learned(frames, learnt, ageing)
     else:
-        port = _learned_with_few_places(frames, ageing_ns, entries)
+        port = _learned_with_few_places(frames, ageing, entries)
     port[(frames.target & GROUP_BIT) != 0] = FLOODED
     port[(port >= 0) & (port == frames.port)] = FILTERED
     return port
 
 
-def _learned(frames: Received, learnt: Numbers, ageing_ns: int) -> Numbers:
+def _learned(frames: Received, learnt: Numbers, ageing: int) -> Numbers:
     """The port at which each destination was seen last, and not too long ago; FLOODED: at none."""
     at = np.arange(len(frames))
-    seen = pl.DataFrame({"address": frames.source, "at": at, "port": frames.port, "since": frames.ready_ns}).filter(
+    seen = pl.DataFrame({"address": frames.source, "at": at, "port": frames.port, "since": frames.ready}).filter(
         pl.Series(learnt)
     )
     asked = pl.DataFrame({"address": frames.target, "at": at})
     known = asked.join_asof(seen, on="at", by="address", check_sortedness=False)
     port = known["port"].fill_null(FLOODED).to_numpy().copy()
     since = known["since"].fill_null(0).to_numpy()
-    port[(port >= 0) & (frames.ready_ns - since >= ageing_ns)] = FLOODED
+    port[(port >= 0) & (frames.ready - since >= ageing)] = FLOODED
     return np.asarray(port)
 
 
-def _learned_with_few_places(frames: Received, ageing_ns: int, entries: int) -> Numbers:
+def _learned_with_few_places(frames: Received, ageing: int, entries: int) -> Numbers:
     """The same frame by frame: whether an address has a place depends on what was learned before."""
     table: OrderedDict[int, tuple[int, int]] = OrderedDict()
     found = []
-    columns = (frames.ready_ns, frames.port, frames.source, frames.target)
+    columns = (frames.ready, frames.port, frames.source, frames.target)
     for now, port, source, target in zip(*(column.tolist() for column in columns), strict=True):
         if not source & GROUP_BIT:
-            while table and now - next(iter(table.values()))[1] >= ageing_ns:
+            while table and now - next(iter(table.values()))[1] >= ageing:
                 table.popitem(last=False)
             if source in table or len(table) < entries:
                 table[source] = (port, now)
                 table.move_to_end(source)
         home, since = table.get(target, (FLOODED, now))
-        found.append(home if now - since < ageing_ns else FLOODED)
+        found.append(home if now - since < ageing else FLOODED)
     return np.array(found, np.int64)
 
 
@@ -103,7 +104,7 @@ class Behind:
 
 def behind(frames: Received, port: int, ageing_ns: int) -> Behind:
     """What is behind the other ports, for a table that has a place for every address."""
-    learnt = pl.DataFrame({"address": frames.source, "at": frames.ready_ns, "port": frames.port}).filter(
+    learnt = pl.DataFrame({"address": frames.source, "at": frames.ready, "port": frames.port}).filter(
         pl.Series((frames.source & GROUP_BIT) == 0)
     )
     # Until its next frame, wherever that comes in.

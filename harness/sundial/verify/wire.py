@@ -31,6 +31,8 @@ Mask = NDArray[np.bool_]
 GAP_BITS = 8 * ETHERNET_GAP
 """interPacketGap of IEEE 802.3, 4.4.2."""
 SECOND_NS = 1_000_000_000
+PS_PER_NS = 1000
+SECOND_PS = SECOND_NS * PS_PER_NS
 MOST = 1000
 """Findings of one check at one place; there are as many problems in verify.json."""
 
@@ -256,18 +258,23 @@ def queue_starts(ready: Numbers, busy: Numbers) -> Numbers:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of one rate, which carries fractions of a ns exactly: its times are in `parts` of a ns."""
+    """A line of one rate, which carries fractions of a ns exactly: its times are in `parts` of a ns.
+
+    The fabric rounds up to whole ps between one line and the next: of a line behind another `second` is SECOND_PS, and
+    its times are ps.
+    """
 
     rate_bps: int
+    second: int = SECOND_NS
 
     @property
     def parts(self) -> int:
         """So many of them make a ns in which each bit takes a whole number of them."""
-        return self.rate_bps // gcd(SECOND_NS, self.rate_bps)
+        return self.rate_bps // gcd(self.second, self.rate_bps)
 
     def time(self, bits: Numbers) -> Numbers:
         """How long so many bits take, in parts."""
-        return bits * (SECOND_NS // gcd(SECOND_NS, self.rate_bps))
+        return bits * (self.second // gcd(self.second, self.rate_bps))
 
     def fine(self, time_ns: Numbers) -> Numbers:
         """Whole ns in parts, in Python's numbers where 64 bits do not hold them."""
@@ -292,6 +299,17 @@ class Line:
     def ends(self, starts: Numbers, bits: Numbers) -> Numbers:
         """When the last bits leave, in whole ns."""
         return self.whole(starts + self.time(bits))
+
+    def ends_ps(self, starts: Numbers, bits: Numbers) -> Numbers:
+        """The same in ps, rounded up, of a line whose times are ns."""
+        ends = starts + self.time(bits)
+        parts_ps = ends % self.parts * PS_PER_NS
+        return np.asarray(ends // self.parts * PS_PER_NS - (-parts_ps // self.parts)).astype(np.int64)
+
+
+def whole_ns(time_ps: Numbers) -> Numbers:
+    """Whole ns, rounded up."""
+    return np.asarray(-(-time_ps // PS_PER_NS))
 
 
 _INT64 = (1 << 63) - 1

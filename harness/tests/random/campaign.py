@@ -264,7 +264,8 @@ def summary(done: list[tuple[Path, Verdict]]) -> Iterator[str]:
         yield f"{len(folders)} times {kind}: {', '.join(str(folder) for folder in folders[:5])}"
     alarms = sum(verdict.status == FAILED for _, verdict in done)
     ended = sum(verdict.status not in (PASSED, FAILED) for _, verdict in done)
-    yield f"{len(done)} runs: {1000 * alarms / max(1, len(done)):.1f} false alarms per 1,000, {ended} runs that did not end"
+    rate = 1000 * alarms / max(1, len(done))
+    yield f"{len(done)} runs: {rate:.1f} false alarms per 1,000, {ended} runs that did not end"
 
 
 def main(argv: list[str]) -> int:

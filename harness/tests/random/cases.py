@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random cases: a topology and a scenario as their files have them, what loading says of them, and how long they run."""
+"""Random cases: a topology and a scenario as their files have them, whether they load, and how long they run."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
+from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -107,28 +109,28 @@ def document(model: type[BaseModel], given: Given | None = None, *, ports: Seque
     """
     fields: list[tuple[str, bool, Strategy]] = []
     for name, field in model.model_fields.items():
-        key = field.alias or name
         if given is not None and name in given:
             value = given[name]
             if value is not None:
-                fields.append((key, True, value if isinstance(value, SearchStrategy) else st.just(value)))
+                fields.append((name, True, value if isinstance(value, SearchStrategy) else st.just(value)))
         elif name not in LEFT_OUT:
-            of = _of(field.annotation, field.metadata, _near(model, name), ports)
-            fields.append((key, field.is_required(), of))
-
-    @st.composite
-    def drawn(draw: st.DrawFn) -> dict[str, Any]:
-        found = {}
-        for name, always, value in fields:
-            if always or draw(seldom()):
-                drawn = draw(value)
-                if drawn is not None:
-                    found[name] = drawn
-        return found
-
-    return drawn()
+            fields.append((name, field.is_required(), _of_field(model, name, tuple(ports))))
+    return _mapping(fields)
 
 
+@st.composite
+def _mapping(draw: st.DrawFn, fields: Sequence[tuple[str, bool, Strategy]]) -> dict[str, Any]:
+    """Fields by name, each with its value if it is always there, else now and then."""
+    found = {}
+    for name, always, value in fields:
+        if always or draw(seldom()):
+            drawn = draw(value)
+            if drawn is not None:
+                found[name] = drawn
+    return found
+
+
+@cache
 def seldom(share: int = 5) -> SearchStrategy[bool]:
     """True once in `share` times; False is simpler."""
     return st.integers(0, share - 1).map(lambda number: number == share - 1)
@@ -136,6 +138,11 @@ def seldom(share: int = 5) -> SearchStrategy[bool]:
 
 def field(model: type[BaseModel], name: str, *, ports: Sequence[str] = ()) -> Strategy:
     """The values of one field."""
+    return _of_field(model, name, tuple(ports))
+
+
+@cache
+def _of_field(model: type[BaseModel], name: str, ports: tuple[str, ...]) -> Strategy:
     found = model.model_fields[name]
     return _of(found.annotation, found.metadata, _near(model, name), ports)
 
@@ -240,6 +247,6 @@ def _ladder(least: int, most: int) -> list[int]:
 
 
 def _between(steps: list[int]) -> SearchStrategy[int]:
-    pairs = [(min(pair), max(pair)) for pair in zip(steps, steps[1:], strict=False)]
+    pairs = [(min(pair), max(pair)) for pair in pairwise(steps)]
     some = st.sampled_from(steps)
     return some | st.sampled_from(pairs).flatmap(lambda pair: st.integers(*pair)) if pairs else some

@@ -17,7 +17,8 @@ from sundial.model.topology import SEGMENT_KINDS, Defaults, Interface, Machine
 from sundial.segments.atm.model_parts import Contract, Faults, Lane, Queue
 from sundial.segments.netem.model import Impairments
 from sundial.units import RATE, TIME, Quantity
-from tests.random.fields import CORRELATIONS, Strategy, document, field as of_field, seldom, subset, whole
+from tests.random.fields import CORRELATIONS, Strategy, document, seldom, whole
+from tests.random.fields import field as of_field
 
 SHAPES = ("one", "one", "one", "device", "netem", "routed", "loopback", "backplane")
 """One segment; two that a device joins; two that a machine's kernel joins; two or three between routers; none but a
@@ -70,7 +71,9 @@ class Net:
 
 
 @st.composite
-def networks(draw: st.DrawFn, images: Sequence[str], shapes: Sequence[str] = SHAPES, kinds: Sequence[str] = KINDS) -> Net:
+def networks(
+    draw: st.DrawFn, images: Sequence[str], shapes: Sequence[str] = SHAPES, kinds: Sequence[str] = KINDS
+) -> Net:
     """A network of machines that boot some of `images`."""
     shape = draw(st.sampled_from([shape for shape in shapes if any(_able(shape, IMAGES[name]) for name in images)]))
     real = shape not in ("loopback", "backplane") and draw(seldom(10))
@@ -247,7 +250,7 @@ def _atm(draw: st.DrawFn, net: Net, ports: list[str], *, bridged: bool) -> dict[
     encapsulation = draw(st.sampled_from(ways if bridged else (*ways, "routed")))
     given: dict[str, Any] = {"encapsulation": encapsulation, "mtu": net.mtu, "frame_size": None, "contracts": None}
     if encapsulation == "lane":
-        given["frame_size"] = next((size for size in (1516, 4544, 9234) if net.mtu <= size - 16))
+        given["frame_size"] = next(size for size in (1516, 4544, 9234) if net.mtu <= size - 16)
     else:
         given["lane"] = None
     if net.calm:
@@ -337,7 +340,9 @@ _TURNS = (*_SHARES, "gemodel", "delay", "rate", "limit")
 @st.composite
 def bursts(draw: st.DrawFn, most: Decimal) -> dict[str, Any]:
     """A loss model of two states that loses at most about that share."""
-    found: dict[str, Any] = draw(document(GilbertElliott, {"p": _share(most), "r": st.sampled_from(("100 %", "80 %", "50 %"))}))
+    found: dict[str, Any] = draw(
+        document(GilbertElliott, {"p": _share(most), "r": st.sampled_from(("100 %", "80 %", "50 %"))})
+    )
     return found
 
 
@@ -375,7 +380,9 @@ def tc(given: dict[str, Any]) -> str:
         if "jitter" in given:
             words += [f"{_amount(given['jitter'], TIME)}ns"]
             words += [each.replace(" ", "") for each in [given.get("delay_correlation")] if each]
-            words += ["distribution", given["distribution"]] if given.get("distribution", "uniform") != "uniform" else []
+            words += (
+                ["distribution", given["distribution"]] if given.get("distribution", "uniform") != "uniform" else []
+            )
     for name in _SHARES:
         words += [name, *share(name)] if name in given else []
     if "gemodel" in given:

@@ -23,7 +23,6 @@ from sundial.workloads.server_death import ServerDeath
 from sundial.workloads.sockets import TCP_MTU_LEAST
 from sundial.workloads.sunrpc.scenario import RINGS, TRANSPORTS, VRPC, Dying
 from tests.random.fields import Strategy, document, seldom, subset, whole
-from tests.random.fields import field as of_field
 from tests.random.networks import Net
 
 SIZES = (0, 1, 3, 4, 64, 100, 511, 1000, 1024, 1472, 1473, 2921, 4000, 8192, 8193)
@@ -196,7 +195,7 @@ def _sunrpc(draw: st.DrawFn, place: Place) -> dict[str, Any]:
         found |= _functions(place)
         found |= {"procedures": None, "one_way": None, "depth": None}
     else:
-        one_way = (tcp and not udp or mbcf) and draw(seldom(6))
+        one_way = ((tcp and not udp) or mbcf) and draw(seldom(6))
         procedures = ["sink"] if one_way else draw(subset(("echo", "null", "sink", "source", "echo_string"), 2))
         most = min(most, 9000) if "echo_string" in procedures else most
         found |= {"functions": None, "procedures": procedures, "one_way": one_way or None}
@@ -205,7 +204,11 @@ def _sunrpc(draw: st.DrawFn, place: Place) -> dict[str, Any]:
         if not nodes_only and draw(seldom(10)):
             found["sizes"] = _edges(0, most)
     found["ack"] = st.booleans() if mbcf else None
-    semantics = [each for each in TRANSPORTS[transports[0]].semantics if all(each in TRANSPORTS[name].semantics for name in transports)]
+    semantics = [
+        each
+        for each in TRANSPORTS[transports[0]].semantics
+        if all(each in TRANSPORTS[name].semantics for name in transports)
+    ]
     if udp and not place.serving.keeps_replies:
         semantics = [each for each in semantics if each != "at_most_once"]
     chosen = draw(st.sampled_from([None, None, *semantics]))
@@ -285,7 +288,9 @@ def _dce(draw: st.DrawFn, place: Place) -> dict[str, Any]:
     broadcast = place.net.shape in ("one", "backplane") and len(place.clients) == 1
     semantics = ["at_most_once", "at_most_once", "idempotent", "maybe", *(["broadcast"] if broadcast else [])]
     chosen = draw(st.sampled_from(semantics))
-    fragment = draw(st.sampled_from((4096, 4096, FRAGMENT_LEAST, FRAGMENT_MOST)) | _steps(FRAGMENT_LEAST, FRAGMENT_MOST))
+    fragment = draw(
+        st.sampled_from((4096, 4096, FRAGMENT_LEAST, FRAGMENT_MOST)) | _steps(FRAGMENT_LEAST, FRAGMENT_MOST)
+    )
     found: dict[str, Any] = {
         # Servers with other options have other ports.
         "port": 1027 + place.number,

@@ -108,6 +108,26 @@ def test_an_arrival_from_a_switch_at_another_instant_is_found(
     assert check(written, moved(wire, data.draw(st.sampled_from(rows)), by_ns))
 
 
+@settings(max_examples=settings.default.max_examples // 10)
+@given(traffic(2), st.integers(1_000_000, 10**9), st.integers(1_000_000, 10**9))
+def test_a_switch_carries_fractions_of_a_ns_from_one_line_to_the_next(
+    frames: list[Frame], near_bps: int, far_bps: int
+) -> None:
+    written = segment("switch", PORTS[:2], rate={"a:eth0": f"{near_bps} bit/s", "b:eth0": f"{far_bps} bit/s"})
+    tape = Tape(written.ports)
+    free = Fraction(0)
+    for number, frame in enumerate(frames):
+        at = number * 100_000_000
+        come = at + ceil(Fraction(bits(frame) * 10**12, near_bps)) * Fraction(1, 1000) + written.propagation
+        start = max(come + written.forwarding_latency, free)
+        end = start + Fraction(bits(frame) * 10**9, far_bps)
+        free = end + Fraction(96 * 10**9, far_bps)
+        sent = Frame(at, 0, frame.length, frame.name, BROADCAST)
+        tape.add(at, 0, OUT, sent)
+        tape.add(ceil(end) + written.propagation, 1, IN, sent)
+    assert check(written, tape.wire()) == []
+
+
 def test_a_frame_at_the_wrong_port_of_a_switch_and_a_drop_without_need_are_found() -> None:
     written = segment("switch", PORTS, rate="100 Mbit/s")
     tape = switched(written, [Frame(0, 1, 60, 1), Frame(100_000, 0, 60, 2, target=2)])

@@ -26,7 +26,7 @@ from sundial.verify.law import (
 from sundial.verify.learning import FILTERED, FLOODED, output_ports
 from sundial.verify.offered import check_full_duplex
 from sundial.verify.segment import SegmentVerifier
-from sundial.verify.wire import Passages, Wire, check_arrivals, check_line
+from sundial.verify.wire import PS_PER_NS, Passages, Wire, check_arrivals, check_line
 
 UNPROVEN = ("switch: when a machine handed a frame to its adapter",)
 
@@ -52,8 +52,8 @@ class _Switch(SegmentVerifier[Switch]):
             counted[port, "dropped adapter full"] = (refused, refused)
             counted[port, "offered_frames"] = offered(wire, segment, port, refused + len(sent))
         frames = received(segment, wire)
-        way = output_ports(frames, segment.ageing, segment.mac_table_entries)
-        done = frames.ready_ns <= (frames.ready_ns.max(initial=0) if wire.end_ns is None else wire.end_ns)
+        way = output_ports(frames, segment.ageing * PS_PER_NS, segment.mac_table_entries)
+        done = frames.ready <= (frames.ready.max(initial=0) if wire.end_ns is None else wire.end_ns * PS_PER_NS)
         for number, (port, output) in enumerate(zip(segment.ports, outputs(segment, frames, way), strict=True)):
             arrivals, late = check_arrivals(port, output.arrivals, wire.received[number], wire.end_ns)
             found.append(arrivals)

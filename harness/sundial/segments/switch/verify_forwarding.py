@@ -16,15 +16,28 @@ import polars as pl
 from sundial.segments.switch.model import Switch
 from sundial.verify.findings import findings
 from sundial.verify.learning import Received
-from sundial.verify.wire import GAP_BITS, MOST, Arrivals, Line, Mask, Numbers, Wire, bits_of, queue_starts
+from sundial.verify.wire import (
+    GAP_BITS,
+    MOST,
+    PS_PER_NS,
+    SECOND_PS,
+    Arrivals,
+    Line,
+    Mask,
+    Numbers,
+    Wire,
+    bits_of,
+    queue_starts,
+    whole_ns,
+)
 
 
 def received(segment: Switch, wire: Wire) -> Received:
-    """What the ports sent, when its last bit is in the switch."""
+    """What the ports sent, when its last bit is in the switch, in ps."""
     columns = []
     for port, (sent, rate_bps) in enumerate(zip(wire.sent, segment.by_port(segment.rate), strict=True)):
         line, bits = Line(rate_bps), bits_of(sent.length)
-        ready = line.ends(line.starts(sent.time_ns, bits), bits) + segment.propagation
+        ready = line.ends_ps(line.starts(sent.time_ns, bits), bits) + segment.propagation * PS_PER_NS
         columns.append((ready, np.full(len(sent), port), sent.row, sent.length, sent.content, sent.source, sent.target))
     every = [np.concatenate(column) for column in zip(*columns, strict=True)]
     order = np.lexsort((every[1], every[0]))
@@ -44,16 +57,17 @@ def outputs(segment: Switch, frames: Received, port: Numbers) -> Iterator[Output
     """Of each port, in port order."""
     for place, rate_bps in enumerate(segment.by_port(segment.rate)):
         mine = np.flatnonzero((port == place) | ((port == -1) & (frames.port != place)))
-        ready = frames.ready_ns[mine] + segment.forwarding_latency
+        ready = frames.ready[mine] + segment.forwarding_latency * PS_PER_NS
         bits = bits_of(frames.length[mine])
-        line = Line(rate_bps)
+        line = Line(rate_bps, SECOND_PS)
         starts, kept = _through(line, ready, bits, segment.queue_frames)
-        ends = line.ends(starts[kept], bits[kept]) + segment.propagation
-        yield Output(Arrivals(ends, frames.content[mine][kept], frames.row[mine][kept]), mine[~kept], ready[~kept])
+        ends = whole_ns(line.ends(starts[kept], bits[kept])) + segment.propagation
+        arrivals = Arrivals(ends, frames.content[mine][kept], frames.row[mine][kept])
+        yield Output(arrivals, mine[~kept], whole_ns(ready[~kept]))
 
 
 def _through(line: Line, ready: Numbers, bits: Numbers, places: int) -> tuple[Numbers, Mask]:
-    """When frames begin to leave, in parts of a ns, and which are not dropped. One that is being sent waits no more."""
+    """When frames begin to leave, in parts of a ps, and which are not dropped. One that is being sent waits no more."""
     fine, busy = line.fine(ready), line.time(bits + GAP_BITS)
     kept = np.ones(len(ready), np.bool_)
     if not len(ready):

@@ -46,7 +46,9 @@ def check_wires(ends: Ends, path: Path) -> Iterator[Finding]:
             what = f"MBCF on {first.end} does not fit an MTU of {first.mtu} bytes: its packets are not fragmented"
             yield Finding((*path, field), what, f"an MTU of at least {MTU_LEAST}")
         if network.segments[first.segment].ip_only:
-            what = f"MBCF is not supported on {first.segment!r}, which carries only IP: it has an Ethernet type of its own"
+            what = (
+                f"MBCF is not supported on {first.segment!r}, which carries only IP: it has an Ethernet type of its own"
+            )
             yield Finding((*path, field), what, "a segment that carries Ethernet frames")
         if network.domains[first.segment] != domain:
             yield Finding(

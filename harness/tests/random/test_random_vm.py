@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random cases with fixed seeds pass: of each shape and kind of wire one, with another workload; more of any kind at
+night. `make random` runs as many as it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.random.campaign import PASSED, campaign, first_valid, line, run, summary
+from tests.random.cases import SCENARIO
+from tests.run.live import require_guests
+
+pytestmark = [pytest.mark.vm, pytest.mark.night, pytest.mark.timeout(7200), pytest.mark.spread]
+
+IMAGES = ("linux", "ssscore")
+COUNT = 100
+"""Cases of a night: about 20 minutes of two cores."""
+ROWS: list[tuple[int, dict[str, Any]]] = [
+    (1, {"shapes": ("one",), "kinds": ("link",), "apps": ("sunrpc",)}),
+    (2, {"shapes": ("one",), "kinds": ("hub",), "apps": ("raw",)}),
+    (3, {"shapes": ("one",), "kinds": ("switch",), "apps": ("iperf3",)}),
+    (4, {"shapes": ("one",), "kinds": ("atm",), "apps": ("dce",)}),
+    (5, {"shapes": ("device",), "apps": ("sunrpc",)}),
+    (6, {"shapes": ("netem",), "apps": ("raw",)}),
+    (7, {"shapes": ("routed",), "apps": ("sunrpc",)}),
+    (8, {"shapes": ("loopback",)}),
+    (9, {"shapes": ("backplane",), "apps": ("vmmc",)}),
+    (10, {"shapes": ("backplane",), "apps": ("shrimprpc",)}),
+    (11, {"shapes": ("one",), "kinds": ("switch",), "apps": ("mbcf",)}),
+    (12, {}),
+]
+"""Numbers of cases, and what narrows them."""
+
+
+@pytest.mark.parametrize(("number", "narrowed"), ROWS)
+def test_a_case_of_each_kind_passes(tmp_path: Path, number: int, narrowed: dict[str, Any]) -> None:
+    require_guests(*IMAGES)
+    first_valid(27, number, IMAGES, tmp_path, Counter(), **narrowed)
+    verdict = run(tmp_path, tmp_path / SCENARIO)
+    assert verdict.status == PASSED, line(tmp_path, verdict)
+
+
+def test_cases_of_this_night_pass(tmp_path: Path) -> None:
+    """Drawn from the run's own seed, which the message has."""
+    seed = int(os.environ.get("RANDOM_SEED") or int.from_bytes(os.urandom(4), "big"))
+    done = campaign(COUNT, seed, 2, tmp_path)
+    assert all(verdict.status == PASSED for _, verdict in done), (seed, list(summary(done)))
