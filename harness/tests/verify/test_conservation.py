@@ -101,10 +101,10 @@ def on_their_way(sent: list[int], came: list[int], *, timed: bool, undelivered: 
     frames = pl.DataFrame(
         [
             {"row": number, "capture": "wire/w.pcapng", "interface": port, "time_ns": at, "direction": direction,
-             "fate": None, "comment": None, "octets_hash": row, "eth_target": B, "corrupted": 0}
+             "fate": None, "fate_to": None, "octets_hash": row, "eth_target": B, "corrupted": 0}
             for number, (row, at, direction, port) in enumerate(rows)
         ],
-        schema_overrides={"row": pl.UInt32, "fate": pl.String, "comment": pl.String},
+        schema_overrides={"row": pl.UInt32, "fate": pl.String, "fate_to": pl.String},
     )  # fmt: skip
     port = {"end": "wire/w.pcapng|b:eth0", "port": "b:eth0", "mac": B, "joins": False}
     ports = pl.DataFrame([{**port, "timed": timed, "undelivered": undelivered}])
