@@ -64,7 +64,7 @@ def _lines(table: Table, cells: Cells, colours: Mapping[str, str]) -> Iterator[_
         if printed:
             yield f"{column.system}, printed", colour, printed
         if measured:
-            yield column.ours or column.system, colour, measured
+            yield column.here, colour, measured
 
 
 def draw_rows(

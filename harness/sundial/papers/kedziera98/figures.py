@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of kedziera98, measured; beside each what the text prints, and nothing that it does not."""
+"""The figures of kedziera98, measured; beside each what the text prints, and nothing that it does not.
+
+`drawings` has which there are.
+"""
 
 from __future__ import annotations
 

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sundial.papers.khandker.extents import HUB, LARGE, LINK
 from sundial.papers.khandker.results import NULL, Rate, Results
+from sundial.papers.khandker.sizes import HUB, LARGE, LINK
 from sundial.report import palette, plotting, steps
 from sundial.report.plotting import Drawing
 
@@ -20,6 +20,11 @@ OF_WIRE = {HUB: (palette.SPARE[0], "hub"), LINK: (palette.SPARE[3], "full-duplex
 INSETS = (1393, 4017)
 SUM, REPLAY = palette.SPARE[1], palette.SPARE[4]
 Points = Mapping[int, float]
+
+
+def draw_all(results: Results, folder: Path) -> Iterator[Drawing | None]:
+    """None for one that nothing was measured for."""
+    return (draw(results, folder) for draw in (draw_latency, draw_threads, draw_path, draw_errors))
 
 
 def draw_latency(results: Results, folder: Path) -> Drawing | None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from sundial.papers.khandker import predict_sum, table2
 from sundial.papers.khandker.counts import Policy
-from sundial.papers.khandker.extents import LARGE
 from sundial.papers.khandker.results import NULL, Latency, Results
+from sundial.papers.khandker.sizes import LARGE
 from sundial.papers.khandker.steps import CLIENT_STEPS, SERVER_STEPS
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
 from sundial.reproduce.page import CAPTURE, capture_links, report_link

@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sundial.papers.khandker.page import make_page
-from sundial.papers.khandker.reproduce import KIND, KhandkerOutcome
+from sundial.papers.khandker.reproduce import KIND
 from sundial.papers.khandker.results import Results
-from sundial.papers.khandker.statements import STATEMENTS
 from sundial.papers.khandker.tables import predictions_table, steps_table, sum_table
 from sundial.report.plotting import Pictures, pictures
 from sundial.reproduce.page import Page
 from sundial.reproduce.paper import papers
-from sundial.reproduce.verdicts import judge
 from tests.papers.khandker.recorded import results
 
 
@@ -27,12 +24,12 @@ def measured() -> Results:
 @pytest.fixture(scope="module")
 def page(measured: Results, tmp_path_factory: pytest.TempPathFactory) -> Page:
     with pictures(Pictures(png=False)):
-        return make_page(measured, judge(STATEMENTS, measured), tmp_path_factory.mktemp("figures"))
+        return KIND.outcome(measured).page(tmp_path_factory.mktemp("figures"))
 
 
 def test_khandker_can_be_reproduced() -> None:
     assert "khandker" in papers()
-    assert list(KIND.scales) == ["smoke", "quick", "full", "paper"]
+    assert list(KIND.paper().scales) == ["smoke", "quick", "full", "paper"]
 
 
 def test_every_table_and_figure_of_the_paper_is_there(page: Page) -> None:
@@ -91,7 +88,7 @@ def test_sizes_of_unit_costs_are_told_from_others(measured: Results) -> None:
 def test_a_page_without_runs_says_so(measured: Results, tmp_path: Path) -> None:
     bare = Results(measured.paper, "quick", measured.best, measured.tried)
     with pictures(Pictures(painted=False)):
-        page = make_page(bare, judge(STATEMENTS, bare), tmp_path)
+        page = KIND.outcome(bare).page(tmp_path)
     assert page.drawings == {}
     tables = {section.anchor: section.table for section in page.sections}
     assert [tables[anchor].rows for anchor in ("figure-3", "figure-1", "table-2") if tables[anchor]] == [(), (), ()]
@@ -100,7 +97,7 @@ def test_a_page_without_runs_says_so(measured: Results, tmp_path: Path) -> None:
 
 
 def test_csv_files_have_all_that_was_measured(measured: Results) -> None:
-    outcome = KhandkerOutcome(measured, judge(STATEMENTS, measured))
+    outcome = KIND.outcome(measured)
     tables = outcome.tables()
     assert tables["curves.csv"].filter(policy="window").height == 28
     assert tables["curves.csv"]["sum_us"].drop_nulls().len() == 18

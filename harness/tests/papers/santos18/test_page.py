@@ -12,15 +12,12 @@ import pytest
 from matplotlib.figure import Figure
 
 from sundial.papers.santos18 import figures, other_systems
-from sundial.papers.santos18.paper import PATH, Santos18
-from sundial.papers.santos18.reproduce import KIND, SantosOutcome
+from sundial.papers.santos18.reproduce import KIND
 from sundial.papers.santos18.results import CALLS_COLUMNS, DISTANCE, SLOPES_COLUMNS, Case, Results, Slope
-from sundial.papers.santos18.statements import STATEMENTS
 from sundial.report.plotting import Pictures, pictures
 from sundial.report.tables import DASH
 from sundial.reproduce.page import Page
-from sundial.reproduce.paper import papers, read_paper
-from sundial.reproduce.verdicts import judge
+from sundial.reproduce.paper import papers
 from sundial.workloads.functions import NAMES
 from tests.papers.santos18.test_statements import holding, put
 
@@ -37,27 +34,23 @@ def measured() -> Results:
     return results
 
 
-def outcome(results: Results) -> SantosOutcome:
-    return SantosOutcome(results, judge(STATEMENTS, results))
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     with pictures(Pictures(png=False)):
-        return outcome(measured()).page(tmp_path_factory.mktemp("figures"))
+        return KIND.outcome(measured()).page(tmp_path_factory.mktemp("figures"))
 
 
 def nothing() -> Results:
-    return Results(read_paper(PATH, Santos18), "smoke", Decimal(125))
+    return Results(KIND.paper(), "smoke", Decimal(125))
 
 
 def test_santos18_can_be_reproduced() -> None:
     assert "santos18" in papers()
-    assert {"smoke", "quick", "paper"} <= set(KIND.scales)
+    assert {"smoke", "quick", "paper"} <= set(KIND.paper().scales)
 
 
 def test_every_figure_of_the_paper_is_there(page: Page) -> None:
-    paper = read_paper(PATH, Santos18)
+    paper = KIND.paper()
     anchors = [section.anchor for section in page.sections]
     shown = [f"figure-{number}" for number in paper.figures]
     assert anchors == ["statements", "machines", *shown, "slopes", "systems", "functions-local", "functions-remote"]
@@ -126,7 +119,7 @@ def test_one_table_has_all_systems(page: Page) -> None:
 
 def test_files_have_what_was_measured() -> None:
     results = measured()
-    tables = outcome(results).tables()
+    tables = KIND.outcome(results).tables()
     calls = tables["functions.csv"]
     assert calls.height == len(results.cells)
     void = calls.filter(system="grpc", place="local", function="void").row(0, named=True)
@@ -138,7 +131,7 @@ def test_files_have_what_was_measured() -> None:
 
 
 def test_files_without_a_measurement_have_their_heads() -> None:
-    tables = outcome(nothing()).tables()
+    tables = KIND.outcome(nothing()).tables()
     for name, columns in (("functions.csv", CALLS_COLUMNS), ("slopes.csv", SLOPES_COLUMNS)):
         text = io.StringIO()
         tables[name].write_csv(text)
@@ -147,6 +140,6 @@ def test_files_without_a_measurement_have_their_heads() -> None:
 
 def test_a_page_without_runs_says_what_could_not_be_judged(tmp_path: Path) -> None:
     with pictures(Pictures(png=False)):
-        page = outcome(nothing()).page(tmp_path)
+        page = KIND.outcome(nothing()).page(tmp_path)
     assert page.drawings == {}
     assert [section.anchor for section in page.sections][:2] == ["statements", "machines"]
