@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import polars as pl
+from pydantic import model_validator
 
 from sundial import kinds
 from sundial.errors import BadInput
@@ -68,6 +69,12 @@ class Heading(Strict):
     """A second table, which is left out where it has no rows."""
     optional: bool = False
     """Left out where neither its figure was drawn nor its table has rows."""
+
+    @model_validator(mode="after")
+    def _has_a_title(self) -> Self:
+        if not self.title and not (self.figure and self.optional):
+            raise ValueError("a section without a title needs a figure and optional: true")
+        return self
 
 
 class Paper(Strict):

@@ -55,8 +55,8 @@ def check_prose(path: Path, anchors: Sequence[str]) -> None:
         raise BadInput(f"is not Jinja: {error.message}", file=str(path), line=error.lineno) from error
     if unknown:
         name = min(unknown)
-        line = next(at for at, line in enumerate(text.splitlines(), 1) if re.search(rf"\b{name}\b", line))
-        raise BadInput(f"unknown name {name!r}", file=str(path), line=line, allowed=", ".join(GIVEN))
+        at = next(number for number, line in enumerate(text.splitlines(), 1) if re.search(rf"\b{name}\b", line))
+        raise BadInput(f"unknown name {name!r}", file=str(path), line=at, allowed=", ".join(GIVEN))
 
 
 def written(path: Path, **given: Any) -> Mapping[str, Prose]:
