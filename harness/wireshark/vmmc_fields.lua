@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Numbers, fields and expert items of vmmc.lua, which loads this. The layout of packets: vmmc_wire.lua; of rings: guest-apps/sss-core/rpc/ring.h; of ShrimpRPC's buffers: guest-apps/shrimp/README.md.
+-- Numbers, fields and expert items of vmmc.lua, which loads this. The layout of packets: vmmc_wire.lua; of rings:
+-- guest-apps/sss-core/rpc/ring.h; of ShrimpRPC's buffers: guest-apps/shrimp/README.md.
 
 local directory = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local wire = dofile(directory .. "vmmc_wire.lua")

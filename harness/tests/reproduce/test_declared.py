@@ -34,7 +34,7 @@ None.
 
 ### Why
 
-As ever.
+Toys are slow.
 
 Since 1998.
 {% endif %}
@@ -58,7 +58,7 @@ def declared(folder: Path, yaml: str = YAML, page: str = PAGE) -> Declared[Paper
 
 def test_prose_goes_to_its_section(tmp_path: Path) -> None:
     kind = declared(tmp_path)
-    for scale, reasons, title in (("full", [], ""), ("quick", ["As ever.", "Since 1998."], "Why")):
+    for scale, reasons, title in (("full", [], ""), ("quick", ["Toys are slow.", "Since 1998."], "Why")):
         (section,) = kind.outcome(Results(kind.paper(), scale)).page(tmp_path).sections
         assert (section.prose, section.remarks) == (f"toy at {scale}, *slowly*.", "None.")
         assert (section.reasons, section.reasons_title) == (reasons, title)
