@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,6 +118,12 @@ def shares(cell: Cell | None) -> tuple[str, ...]:
     parts = cell.parts
     times = (decimal(value / 1e3) for value in (parts.wire_ns, parts.client_ns, parts.server_ns))
     return (*times, whole(cell.instructions), whole(parts.frames), whole(parts.wire_bytes))
+
+
+def table_of_captures(runs: Iterable[tuple[str, Sequence[str], Sequence[str]]], *titles: str) -> Table:
+    """Runs, what is in each by the titles, and their captures."""
+    rows = tuple((report_link(run, run), *what, capture_links(run, captures)) for run, what, captures in runs)
+    return Table("Captures", (*words("Run", *titles), CAPTURE), rows)
 
 
 def table_of_rows(rows: Sequence[Row], first: str, second: str) -> Table:

@@ -73,7 +73,7 @@ class Heading(Strict):
     @model_validator(mode="after")
     def _has_a_title(self) -> Self:
         if not self.title and not (self.figure and self.optional):
-            raise ValueError("a section without a title needs a figure and optional: true")
+            raise BadInput("a section without a title needs a figure and optional: true")
         return self
 
 

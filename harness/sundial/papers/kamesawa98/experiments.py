@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from sundial.papers.kamesawa98.results import Results
 from sundial.reproduce.cells import Row, cell_of_rate, cell_of_round_trip, cell_of_stream
 from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured
-from sundial.reproduce.runs import Bench, Spec
+from sundial.reproduce.runs import Bench, Spec, Step
 from sundial.units import MIPS_VALUES
 from sundial.workloads.mbcf.transports import NAMES as MBCF_TRANSPORTS
 
@@ -25,14 +24,6 @@ WIRES = {3: "10base-t", 4: "100base-tx"}
 """Of the paper's tables of RPC."""
 DEPTH_TRANSPORTS = ("mbcf3", "mbcf3b")
 LARGE = [4096, 16384, 65536]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One run, and what is done with it once it is made."""
-
-    spec: Spec
-    take: Callable[[Measured], None]
 
 
 def perform(paper: Kamesawa98, bench: Bench, extent: Extent, scale: str) -> Results:
@@ -62,10 +53,7 @@ def perform(paper: Kamesawa98, bench: Bench, extent: Extent, scale: str) -> Resu
         *_clients(results, extent),
         *_faults(results, extent),
     ]
-    runs = bench.make_all((step.spec, best.mips) for step in steps)
-    for step, made in zip(steps, runs, strict=True):
-        if made is not None:
-            step.take(made)
+    bench.take_all(steps, best.mips)
     return results
 
 

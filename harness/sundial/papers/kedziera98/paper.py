@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from sundial.errors import BadInput
 from sundial.model.fields import Strict
 from sundial.reproduce.paper import Paper, Scale
 
@@ -29,7 +30,7 @@ class Value(Strict):
     @model_validator(mode="after")
     def _two_for_a_range(self) -> Self:
         if isinstance(self.number, tuple) != (self.kind == "range"):
-            raise ValueError("a range has two numbers, everything else has one")
+            raise BadInput("a range has two numbers, everything else has one")
         return self
 
     @property

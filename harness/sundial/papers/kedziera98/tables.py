@@ -10,7 +10,7 @@ from sundial.papers.kedziera98.curves import Curve, Point
 from sundial.papers.kedziera98.results import Results
 from sundial.papers.kedziera98.statements import STATEMENTS
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
-from sundial.reproduce.page import CAPTURE, capture_links, report_link
+from sundial.reproduce.page import report_link, table_of_captures
 from sundial.reproduce.verdicts import judge
 
 SHOWN = (16, 64, 256, 1024, 2048, 3968, 4096, 6144, 8192)
@@ -156,17 +156,7 @@ def control_table(results: Results) -> Table:
 
 def captures_table(results: Results) -> Table:
     """Captures of each run, by segment: Ethernet at the ports, PDUs, cells."""
-    rows = [
-        (
-            report_link(curve.key, curve.key),
-            curve.name,
-            curve.transport.upper(),
-            capture_links(curve.key, curve.captures),
-        )
-        for curve in results.curves.values()
-    ]
-    if results.control is not None:
-        control = results.control
-        links = capture_links(control.run, control.captures)
-        rows.append((report_link(control.run, control.run), "LAN emulation at the first calls", "UDP", links))
-    return Table("Captures", (*words("Run", "Curve", "Transport"), CAPTURE), tuple(rows))
+    rows = [(each.key, (each.name, each.transport.upper()), each.captures) for each in results.curves.values()]
+    if (control := results.control) is not None:
+        rows.append((control.run, ("LAN emulation at the first calls", "UDP"), control.captures))
+    return table_of_captures(rows, "Curve", "Transport")

@@ -8,6 +8,7 @@ from typing import Self
 
 from pydantic import model_validator
 
+from sundial.errors import BadInput
 from sundial.model.fields import Strict
 from sundial.reproduce.paper import Paper, Scale
 
@@ -111,7 +112,7 @@ class Khandker(Paper):
         columns = len(self.sizes)
         rows = (*(row.counts for row in self.rows), self.calculated, self.measured, self.error_pct)
         if any(len(row) != columns for row in rows):
-            raise ValueError(f"rows of table 2 have {columns} columns")
+            raise BadInput(f"rows of table 2 have {columns} columns")
         return self
 
     def measured_us(self, size: int) -> int:

@@ -68,7 +68,9 @@ impl Backplane {
         let refused = |reason, comment: String| Err(Refusal { reason, comment });
         let bytes = frame.len();
         let word = |at| u16::from_le_bytes([frame[at], frame[at + 1]]);
-        if !(HEADER_BYTES..=HEADER_BYTES + DATA_MOST).contains(&bytes) || frame[VERSION_AT] != VERSION {
+        if !(HEADER_BYTES..=HEADER_BYTES + DATA_MOST).contains(&bytes)
+            || frame[VERSION_AT] != VERSION
+        {
             return refused("no packet", format!("dropped: {bytes} bytes are no packet"));
         }
         if word(SENDER_AT) != self.parameters.nodes[port] {
