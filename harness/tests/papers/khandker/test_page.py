@@ -1,29 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a reproduction as it was measured, and of one without runs."""
+"""Tables and files of a reproduction as it was measured."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from sundial.papers.khandker.reproduce import KIND
 from sundial.papers.khandker.results import Results
 from sundial.papers.khandker.tables import predictions_table, steps_table, sum_table
-from sundial.report.plotting import Pictures, pictures
-from sundial.reproduce.page import Page
 from tests.papers.khandker.recorded import results
 
 
 @pytest.fixture(scope="module")
 def measured() -> Results:
     return results()
-
-
-@pytest.fixture(scope="module")
-def page(measured: Results, tmp_path_factory: pytest.TempPathFactory) -> Page:
-    with pictures(Pictures(png=False)):
-        return KIND.outcome(measured).page(tmp_path_factory.mktemp("figures"))
 
 
 def test_printed_is_beside_measured(measured: Results) -> None:
@@ -57,17 +47,6 @@ def test_sizes_of_unit_costs_are_told_from_others(measured: Results) -> None:
     rows = [row for row in predictions_table(measured).rows if row[0] == "window"]
     assert [row[1] for row in rows if row[2] == "in the sample"] == ["0", "1\u202f392", "4\u202f016"]
     assert len([row for row in rows if row[2] == "out of sample"]) == 6
-
-
-def test_a_page_without_runs_says_so(measured: Results, tmp_path: Path) -> None:
-    bare = Results(measured.paper, "quick", measured.best, measured.tried)
-    with pictures(Pictures(painted=False)):
-        page = KIND.outcome(bare).page(tmp_path)
-    assert page.drawings == {}
-    tables = {section.anchor: section.table for section in page.sections}
-    assert [tables[anchor].rows for anchor in ("figure-3", "figure-1", "table-2") if tables[anchor]] == [(), (), ()]
-    assert tables["print"] is not None
-    assert tables["print"].rows
 
 
 def test_csv_files_have_all_that_was_measured(measured: Results) -> None:

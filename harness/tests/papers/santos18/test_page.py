@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page and the files of santos18, of results made up and of none."""
+"""Figures, tables and files of santos18, of results made up."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from sundial.papers.santos18 import figures, other_systems
 from sundial.papers.santos18.reproduce import KIND
 from sundial.papers.santos18.results import DISTANCE, Case, Results, Slope
+from sundial.papers.santos18.tables import systems_table
 from sundial.report.plotting import Pictures, pictures
 from sundial.report.tables import DASH
-from sundial.reproduce.page import Page
 from sundial.workloads.functions import NAMES
 from tests.papers.santos18.test_statements import holding, put
 
@@ -29,12 +29,6 @@ def measured() -> Results:
         for where, function in itertools.product(system.places, NAMES):
             put(results, word, where, function, 0.1 + place)
     return results
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    with pictures(Pictures(png=False)):
-        return KIND.outcome(measured()).page(tmp_path_factory.mktemp("figures"))
 
 
 def test_a_distance_without_what_the_paper_shows_is_no_figure(tmp_path: Path) -> None:
@@ -72,16 +66,8 @@ def test_no_two_lines_of_a_system_look_alike(monkeypatch: pytest.MonkeyPatch) ->
     assert len(looks) == len(results.slopes) == 12
 
 
-def test_the_page_says_what_instructions_and_exchanges_are(page: Page) -> None:
-    prose = {section.anchor: section.prose for section in page.sections}
-    assert "never executed" in prose["functions-local"]
-    assert "never executed" not in prose["functions-remote"]
-    assert all("of both sides" in prose[f"functions-{place}"] for place in ("local", "remote"))
-
-
-def test_one_table_has_all_systems(page: Page) -> None:
-    table = next(section.table for section in page.sections if section.anchor == "systems")
-    assert table is not None
+def test_one_table_has_all_systems() -> None:
+    table = systems_table(measured())
     assert [column.title for column in table.columns][2:] == [*other_systems.NAMES.values(), "gRPC", "RPyC"]
     assert [row[:2] for row in table.rows] == list(itertools.product(("local", "remote"), NAMES))
     void = dict(zip([column.title for column in table.columns], table.rows[0], strict=True))
