@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, EXPORT_ENTRY = 256, TARGET_ENTRY = 16, SOURCES_AT = 256, DU_LONGEST = 65536 };
+enum { EXPORT_ENTRY = 256, TARGET_ENTRY = 16, SOURCES_AT = 256, DU_LONGEST = 65536 };
 
-_Static_assert(sizeof(struct vmmc_packet) == VMMC_HEADER, "as on the wire");
 _Static_assert(sizeof(struct vmmc_target) == TARGET_ENTRY, "as the guest writes it");
 _Static_assert(sizeof(struct vmmc_source) == 16, "as the guest writes it");
-_Static_assert(VMMC_MESSAGE_AT + VMMC_MESSAGE_MOST <= VMMC_EXPORT_TABLE, "registers");
+_Static_assert(VMMC_MESSAGE_AT + VMW_MESSAGE_MOST <= VMMC_EXPORT_TABLE, "registers");
 _Static_assert(VMMC_EXPORT_TABLE + VMMC_EXPORTS * EXPORT_ENTRY <= VMMC_DU, "240 of 256 bytes");
 _Static_assert(VMMC_DU + VMMC_EXPORTS * VMMC_PAGE == VMMC_AU, "a page an import");
 _Static_assert(VMMC_AU + VMMC_AU_PAGES * VMMC_PAGE == VMMC_BINDINGS, "AU pages");
@@ -34,7 +33,7 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-// Rounded up; at most VMMC_PACKET_MOST bytes, so nothing overflows.
+// Rounded up; at most VMW_PACKET_MOST bytes, so nothing overflows.
 static uint64_t duration_ps(uint32_t bytes, uint64_t rate_bps)
 {
     return (8 * (uint64_t)bytes * PS_PER_S + rate_bps - 1) / rate_bps;
@@ -66,10 +65,10 @@ const char *vmmc_check(const struct vmmc_config *config)
         return "8 to 4096 bytes are combined";
     // What is combined leaves just before something else does. A piece of a transfer waits until
     // both fit below the high mark; a store or a message, which do not, have what is above it.
-    const uint32_t combined = VMMC_HEADER + config->combine_bytes;
-    if (high_mark(config) < combined + VMMC_PACKET_MOST)
+    const uint32_t combined = VMW_HEADER + config->combine_bytes;
+    if (high_mark(config) < combined + VMW_PACKET_MOST)
         return "three quarters of the outgoing FIFO do not hold what is combined and a page";
-    if (low_mark(config) < combined + VMMC_HEADER + VMMC_MESSAGE_MOST)
+    if (low_mark(config) < combined + VMW_HEADER + VMW_MESSAGE_MOST)
         return "a quarter of the outgoing FIFO does not hold what is combined and a message";
     if (!config->link_rate_bps || !config->dma_rate_bps || !config->combine_timeout_ns)
         return "a rate or the time of combining is 0";
@@ -80,11 +79,11 @@ void vmmc_init(struct vmmc *v, const struct vmmc_config *config, const struct vm
                uint8_t *seen)
 {
     *v = (struct vmmc){.config = config, .world = world, .seen = seen};
-    v->leaving_places = config->fifo_bytes / VMMC_HEADER + 1;
+    v->leaving_places = config->fifo_bytes / VMW_HEADER + 1;
     v->leaving = calloc(v->leaving_places, sizeof *v->leaving);
     if (!v->leaving)
         abort();
-    const uint32_t head[] = {VMMC_MAGIC, VERSION, config->node};
+    const uint32_t head[] = {VMMC_MAGIC, VMW_VERSION, config->node};
     memcpy(seen + VMMC_REGISTERS, head, sizeof head);
 }
 
@@ -99,23 +98,23 @@ enum { TOLD_LEAST = 60 }; // Ethernet's
 static void tell(struct vmmc *v, const struct vmmc_packet *header, const uint8_t *data,
                  uint32_t bytes)
 {
-    uint8_t frame[sizeof TOLD + VMMC_HEADER + VMMC_MESSAGE_MOST] = {0};
-    uint32_t length = sizeof TOLD + VMMC_HEADER + bytes;
+    uint8_t frame[sizeof TOLD + VMW_HEADER + VMW_MESSAGE_MOST] = {0};
+    uint32_t length = sizeof TOLD + VMW_HEADER + bytes;
     memcpy(frame, TOLD, sizeof TOLD);
-    memcpy(frame + sizeof TOLD, header, VMMC_HEADER);
+    memcpy(frame + sizeof TOLD, header, VMW_HEADER);
     if (bytes)
-        memcpy(frame + sizeof TOLD + VMMC_HEADER, data, bytes);
+        memcpy(frame + sizeof TOLD + VMW_HEADER, data, bytes);
     count(v, VMMC_TOLD_AT, 1);
     v->world->tell(frame, length > TOLD_LEAST ? length : TOLD_LEAST);
 }
 
 static void tell_fill(struct vmmc *v, bool high)
 {
-    const struct vmmc_packet header = {.version = VERSION,
-                                       .kind = VMMC_IS_FIFO,
-                                       .flags = high ? VMMC_FIFO_HIGH : 0,
-                                       .from = v->config->node,
-                                       .to = v->config->node,
+    const struct vmmc_packet header = {.version = VMW_VERSION,
+                                       .kind = VMW_FIFO,
+                                       .flags = high ? VMW_FIFO_HIGH : 0,
+                                       .sender = v->config->node,
+                                       .receiver = v->config->node,
                                        .count = v->fifo_fill};
     v->told_high = high;
     memcpy(v->seen + VMMC_HIGH_AT, &(uint32_t){high}, sizeof(uint32_t));
@@ -174,11 +173,11 @@ static bool enter_fifo(struct vmmc *v, uint64_t now_ns, uint32_t bytes)
 // Sends what is in v->packet behind the header.
 static void send_packet(struct vmmc *v, uint64_t now_ns, struct vmmc_packet header)
 {
-    header.version = VERSION;
-    header.from = v->config->node;
-    header.sequence = v->sequence[header.to]++;
+    header.version = VMW_VERSION;
+    header.sender = v->config->node;
+    header.sequence = v->sequence[header.receiver]++;
     memcpy(v->packet, &header, sizeof header);
-    uint32_t bytes = VMMC_HEADER + header.length;
+    uint32_t bytes = VMW_HEADER + header.length;
     if (!enter_fifo(v, now_ns, bytes))
         return;
     count(v, VMMC_PACKETS_AT, 1);
@@ -189,15 +188,15 @@ static void send_packet(struct vmmc *v, uint64_t now_ns, struct vmmc_packet head
 // ---- Automatic update -------------------------------------------------------------------------
 
 // What is being combined leaves.
-static void leave(struct vmmc *v, uint64_t now_ns, enum vmmc_reason reason)
+static void leave(struct vmmc *v, uint64_t now_ns, enum vmw_reason reason)
 {
     if (!v->open.length)
         return;
-    const struct vmmc_packet header = {.kind = VMMC_IS_AU,
-                                       .flags = v->open.to.flags & VMMC_NOTIFY ? VMMC_NOTIFIES : 0,
+    const struct vmmc_packet header = {.kind = VMW_AU,
+                                       .flags = v->open.to.flags & VMMC_NOTIFY ? VMW_NOTIFY : 0,
                                        .reason = (uint8_t)reason,
-                                       .to = v->open.to.node,
-                                       .export_id = v->open.to.export_id,
+                                       .receiver = v->open.to.node,
+                                       .export = v->open.to.export_id,
                                        .generation = v->open.to.generation,
                                        .offset = v->open.offset,
                                        .length = v->open.length,
@@ -229,25 +228,25 @@ static void automatic(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t
     bool follows = combine && v->open.binding == page && at == v->open.offset + v->open.length &&
                    memcmp(&to, &v->open.to, sizeof to) == 0;
     if (!follows)
-        leave(v, now_ns, VMMC_GAP);
+        leave(v, now_ns, VMW_GAP);
     else if (v->open.length + size > v->config->combine_bytes)
-        leave(v, now_ns, VMMC_FULL);
+        leave(v, now_ns, VMW_FULL);
     if (!v->open.length) {
         v->open.to = to;
         v->open.binding = page;
         v->open.offset = at;
         v->open.stores = 0;
     }
-    memcpy(v->packet + VMMC_HEADER + v->open.length, &value, size);
+    memcpy(v->packet + VMW_HEADER + v->open.length, &value, size);
     v->open.length += size;
     v->open.stores++;
     v->open.deadline_ns = now_ns + v->config->combine_timeout_ns;
     if (!combine)
-        leave(v, now_ns, VMMC_UNCOMBINED);
+        leave(v, now_ns, VMW_UNCOMBINED);
     else if (within + size == VMMC_PAGE)
-        leave(v, now_ns, VMMC_PAGE_END);
+        leave(v, now_ns, VMW_PAGE_END);
     else if (v->open.length == v->config->combine_bytes)
-        leave(v, now_ns, VMMC_FULL);
+        leave(v, now_ns, VMW_FULL);
 }
 
 // ---- Deliberate update ------------------------------------------------------------------------
@@ -310,9 +309,9 @@ static uint64_t listed(const struct vmmc *v, uint64_t list, uint64_t at)
 // those that cannot wait, and lets a high one become low.
 static bool pauses(struct vmmc *v, uint64_t now_ns)
 {
-    uint32_t bytes = VMMC_HEADER + piece(&v->transfers[v->first_transfer]);
+    uint32_t bytes = VMW_HEADER + piece(&v->transfers[v->first_transfer]);
     if (v->open.length) // leaves before it
-        bytes += VMMC_HEADER + v->open.length;
+        bytes += VMW_HEADER + v->open.length;
     uint32_t limit = high_mark(v->config) - bytes + 1; // vmmc_check: not below 1
     drain_fifo(v, now_ns);
     if (!v->told_high && v->fifo_fill < limit)
@@ -328,17 +327,17 @@ static void send_piece(struct vmmc *v, uint64_t now_ns)
 {
     struct vmmc_transfer *t = &v->transfers[v->first_transfer];
     uint32_t bytes = piece(t);
-    leave(v, now_ns, VMMC_GAP);
+    leave(v, now_ns, VMW_GAP);
     for (uint32_t done = 0, part; done < bytes; done += part) {
         uint64_t at = t->source_at + done;
         part = least(bytes - done, VMMC_PAGE - (uint32_t)(at % VMMC_PAGE));
-        v->world->read(listed(v, t->source_list, at), v->packet + VMMC_HEADER + done, part);
+        v->world->read(listed(v, t->source_list, at), v->packet + VMW_HEADER + done, part);
     }
-    const unsigned last = t->notify ? VMMC_LAST | VMMC_NOTIFIES : VMMC_LAST;
-    const struct vmmc_packet header = {.kind = VMMC_IS_DU,
+    const unsigned last = t->notify ? VMW_LAST | VMW_NOTIFY : VMW_LAST;
+    const struct vmmc_packet header = {.kind = VMW_DU,
                                        .flags = bytes == t->left ? (uint8_t)last : 0,
-                                       .to = t->to.node,
-                                       .export_id = t->to.export_id,
+                                       .receiver = t->to.node,
+                                       .export = t->to.export_id,
                                        .generation = t->to.generation,
                                        .offset = t->at,
                                        .length = bytes,
@@ -363,25 +362,25 @@ static void send_message(struct vmmc *v, uint64_t now_ns, uint64_t word)
 {
     const struct vmmc_target to = {.node = (uint16_t)word};
     uint32_t bytes = word >> 16 & 0xffff;
-    if (!can_be(v, &to) || bytes > VMMC_MESSAGE_MOST) {
+    if (!can_be(v, &to) || bytes > VMW_MESSAGE_MOST) {
         count(v, VMMC_NOWHERE_AT, 1);
         return;
     }
-    leave(v, now_ns, VMMC_GAP);
-    memcpy(v->packet + VMMC_HEADER, v->seen + VMMC_MESSAGE_AT, bytes);
+    leave(v, now_ns, VMW_GAP);
+    memcpy(v->packet + VMW_HEADER, v->seen + VMMC_MESSAGE_AT, bytes);
     send_packet(v, now_ns,
-                (struct vmmc_packet){.kind = VMMC_IS_CONTROL, .to = to.node, .length = bytes});
+                (struct vmmc_packet){.kind = VMW_CONTROL, .receiver = to.node, .length = bytes});
 }
 
 static void store_to_register(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t value,
                               unsigned size)
 {
-    if (offset >= VMMC_MESSAGE_AT && offset + size <= VMMC_MESSAGE_AT + VMMC_MESSAGE_MOST)
+    if (offset >= VMMC_MESSAGE_AT && offset + size <= VMMC_MESSAGE_AT + VMW_MESSAGE_MOST)
         memcpy(v->seen + offset, &value, size);
     else if (offset == VMMC_CONTROL_AT && size == sizeof value)
         send_message(v, now_ns, value);
     else if (offset == VMMC_FLUSH_AT)
-        leave(v, now_ns, VMMC_FLUSHED);
+        leave(v, now_ns, VMW_FLUSHED);
 }
 
 static void store_to_import(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t value,
@@ -399,10 +398,10 @@ static void store_to_import(struct vmmc *v, uint64_t now_ns, uint64_t offset, ui
 
 static void send_refusal(struct vmmc *v, uint64_t now_ns, struct vmmc_packet nack)
 {
-    nack.kind = VMMC_IS_NACK;
+    nack.kind = VMW_NACK;
     nack.flags = nack.reason = 0;
     nack.length = 0;
-    leave(v, now_ns, VMMC_GAP);
+    leave(v, now_ns, VMW_GAP);
     send_packet(v, now_ns, nack);
 }
 
@@ -414,13 +413,13 @@ static void refuse(struct vmmc *v, uint64_t now_ns, const struct vmmc_packet *he
     count(v, VMMC_REFUSED_AT, 1);
     if (!v->told_high) {
         struct vmmc_packet nack = *header;
-        nack.to = header->from;
+        nack.receiver = header->sender;
         send_refusal(v, now_ns, nack);
         return;
     }
-    if (header->export_id >= VMMC_EXPORTS) // of no import
+    if (header->export >= VMMC_EXPORTS) // of no import
         return;
-    struct vmmc_held *held = &v->held[header->from][header->export_id];
+    struct vmmc_held *held = &v->held[header->sender][header->export];
     v->held_count += !held->waits;
     *held = (struct vmmc_held){true, header->generation, header->offset, header->count};
 }
@@ -435,8 +434,8 @@ static void send_held(struct vmmc *v, uint64_t now_ns)
             held->waits = false;
             v->held_count--;
             send_refusal(v, now_ns,
-                         (struct vmmc_packet){.to = (uint16_t)node,
-                                              .export_id = id,
+                         (struct vmmc_packet){.receiver = (uint16_t)node,
+                                              .export = id,
                                               .generation = held->generation,
                                               .offset = held->offset,
                                               .count = held->count});
@@ -490,7 +489,7 @@ void vmmc_timeout(struct vmmc *v, uint64_t now_ns)
 {
     for (uint64_t next; (next = vmmc_next_ns(v)) <= now_ns;)
         if (combined_ns(v) == next)
-            leave(v, now_ns, VMMC_TIMER);
+            leave(v, now_ns, VMW_TIMER);
         else if (v->told_high && v->low_ns == next) // a piece may wait for just this
             look_whether_low(v, now_ns);
         else if (!pauses(v, now_ns))
@@ -501,9 +500,8 @@ static void receive_data(struct vmmc *v, uint64_t now_ns, const struct vmmc_pack
                          const uint8_t *data, bool whole)
 {
     struct vmmc_export export = {0};
-    if (header->export_id < VMMC_EXPORTS)
-        memcpy(&export, v->seen + VMMC_EXPORT_TABLE + header->export_id * EXPORT_ENTRY,
-               sizeof export);
+    if (header->export < VMMC_EXPORTS)
+        memcpy(&export, v->seen + VMMC_EXPORT_TABLE + header->export * EXPORT_ENTRY, sizeof export);
     bool fits = whole && header->offset % VMMC_PAGE + (uint64_t)header->length <= VMMC_PAGE;
     if (!export.generation || header->generation != export.generation || !fits ||
         header->offset / VMMC_PAGE >= export.pages) {
@@ -512,7 +510,7 @@ static void receive_data(struct vmmc *v, uint64_t now_ns, const struct vmmc_pack
     }
     v->world->write(listed(v, export.list, header->offset), data, header->length);
     count(v, VMMC_WRITTEN_AT, 1);
-    if (header->flags & VMMC_NOTIFIES)
+    if (header->flags & VMW_NOTIFY)
         tell(v, header, NULL, 0);
 }
 
@@ -520,14 +518,14 @@ void vmmc_receive(struct vmmc *v, uint64_t now_ns, const uint8_t *packet, size_t
 {
     struct vmmc_packet header;
     memcpy(&header, packet, sizeof header);
-    const uint8_t *data = packet + VMMC_HEADER;
-    bool whole = header.length == length - VMMC_HEADER;
-    if (header.kind == VMMC_IS_AU || header.kind == VMMC_IS_DU)
+    const uint8_t *data = packet + VMW_HEADER;
+    bool whole = header.length == length - VMW_HEADER;
+    if (header.kind == VMW_AU || header.kind == VMW_DU)
         receive_data(v, now_ns, &header, data, whole);
-    else if (header.kind == VMMC_IS_NACK) {
+    else if (header.kind == VMW_NACK) {
         count(v, VMMC_NACKS_AT, 1);
         tell(v, &header, NULL, 0);
-    } else if (header.kind == VMMC_IS_CONTROL && whole && header.length <= VMMC_MESSAGE_MOST)
+    } else if (header.kind == VMW_CONTROL && whole && header.length <= VMW_MESSAGE_MOST)
         tell(v, &header, data, header.length);
     else
         count(v, VMMC_REFUSED_AT, 1);

@@ -9,17 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../guest-apps/sss-core/include/sss/vmmc_wire.h"
+
 enum {
-    VMMC_PAGE = 4096,
-    VMMC_HEADER = 32,
-    VMMC_PACKET_MOST = VMMC_HEADER + VMMC_PAGE,
+    VMMC_PAGE = VMW_PAGE,
     VMMC_NODES = 64,
-    VMMC_EXPORTS = 240, // of a node; and as many imports
+    VMMC_EXPORTS = VMW_EXPORTS, // of a node; and as many imports
     VMMC_AU_PAGES = 1024,
-    VMMC_SOURCES = 240,      // of an import
-    VMMC_TRANSFERS = 64,     // deliberate ones that are under way
-    VMMC_COMBINE_LEAST = 8,  // a store must fit
-    VMMC_MESSAGE_MOST = 256, // bytes of a control packet
+    VMMC_SOURCES = 240,     // of an import
+    VMMC_TRANSFERS = 64,    // deliberate ones that are under way
+    VMMC_COMBINE_LEAST = 8, // a store must fit
 };
 
 // Where things are in what the guest sees.
@@ -48,7 +47,7 @@ enum vmmc_register {
     VMMC_NACKS_AT = 96,    // packets of this node that another refused
     VMMC_NOWHERE_AT = 104, // stores and messages to a node that cannot be
     VMMC_TOLD_AT = 112,    // frames to the guest's kernel
-    VMMC_MESSAGE_AT = 256, // memory: the control message, VMMC_MESSAGE_MOST bytes
+    VMMC_MESSAGE_AT = 256, // memory: the control message, VMW_MESSAGE_MOST bytes
 };
 #define VMMC_MAGIC 0x434d4d56u
 
@@ -79,36 +78,6 @@ struct vmmc_source {
     uint64_t list; // as in vmmc_export
     uint32_t pages;
     uint32_t reserved;
-};
-
-enum vmmc_kind {
-    VMMC_IS_AU = 1,
-    VMMC_IS_DU = 2,
-    VMMC_IS_CONTROL = 3,
-    VMMC_IS_NACK = 4,
-    VMMC_IS_FIFO = 5, // never on the backplane: the fill of the outgoing FIFO, in `count`
-};
-enum vmmc_flag {
-    VMMC_NOTIFIES = 1, // the receiver's kernel learns of it
-    VMMC_LAST = 2,     // of a transfer
-};
-enum { VMMC_FIFO_HIGH = 1 }; // flag of VMMC_IS_FIFO; 0: it is low again
-enum vmmc_reason {
-    VMMC_GAP = 1, // the next store goes elsewhere
-    VMMC_PAGE_END = 2,
-    VMMC_FULL = 3,
-    VMMC_TIMER = 4,
-    VMMC_UNCOMBINED = 5,
-    VMMC_FLUSHED = 6,
-};
-
-struct vmmc_packet {
-    uint8_t version, kind, flags, reason;
-    uint16_t from, to;
-    uint32_t sequence; // of the packets between two nodes
-    uint32_t export_id, generation;
-    uint32_t offset, length;
-    uint32_t count; // stores (AU); number of the transfer (DU)
 };
 
 struct vmmc_config {
@@ -156,7 +125,7 @@ struct vmmc {
         struct vmmc_target to;
         uint32_t offset;
     } open; // being combined; length 0: none
-    uint8_t packet[VMMC_PACKET_MOST];
+    uint8_t packet[VMW_PACKET_MOST];
     struct vmmc_transfer transfers[VMMC_TRANSFERS]; // a ring
     uint32_t first_transfer, transfer_count, transfers_begun;
     uint64_t read_ps, engine_free_ps; // when the piece under way has been read, and may leave

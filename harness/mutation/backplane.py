@@ -14,23 +14,24 @@ from mutation.damage import Copy, Damage, Damages
 from mutation.headers import PLACES, other_value, write
 from mutation.stamps import ALL_FRAMES, SHIFTS_NS
 from mutation.traffic import PER_KIND
+from sundial.segments.vmmc.wire import (
+    AU,
+    CONTROL,
+    DU,
+    FIELDS,
+    HEADER,
+    LAST,
+    MESSAGE_BYTES,
+    MESSAGE_FIELDS,
+    MESSAGES,
+    NACK,
+    NOTIFY,
+    REASONS,
+)
 
-HEADER, MESSAGE = 32, 64
-AU, DU, CONTROL, NACK = 1, 2, 3, 4
 Edit = Callable[[bytes, Random], bytes]
 Change = Callable[[Mapping[str, Capture], Random], None]
 _KINDS = {AU: "AU", DU: "DU", CONTROL: "message", NACK: "NACK"}
-_MESSAGES = {1: "IMPORT", 2: "ANSWER", 3: "GONE", 4: "UNIMPORT"}
-_REASONS = {1: "gap", 2: "page", 3: "full", 4: "timer", 5: "uncombined", 6: "flushed"}
-_FIELDS = {
-    "version": (0, 1), "kind": (1, 1), "flags": (2, 1), "reason": (3, 1), "from": (4, 2), "to": (6, 2),
-    "sequence": (8, 4), "export": (12, 4), "generation": (16, 4), "offset": (20, 4), "length": (24, 4),
-    "count": (28, 4),
-}  # fmt: skip
-_MESSAGE_FIELDS = {
-    "type": (0, 4), "request": (4, 4), "key": (8, 8), "name": (16, 32), "status": (48, 4), "export": (52, 4),
-    "generation": (56, 4), "pages": (60, 2), "use": (62, 2),
-}  # fmt: skip
 
 
 def damages(copy: Copy) -> Damages:
@@ -61,12 +62,12 @@ def kind_of(data: bytes) -> str:
         return "none"
     kind = _KINDS.get(data[1], "other")
     if data[1] == AU:
-        kind += f" ({_REASONS.get(data[3], 'other')})"
-    elif data[1] == CONTROL and len(data) == HEADER + MESSAGE:
-        kind = _MESSAGES.get(data[HEADER], kind)
-    elif data[1] == DU and data[2] & 2:
+        kind += f" ({REASONS.get(data[3], 'other')})"
+    elif data[1] == CONTROL and len(data) == HEADER + MESSAGE_BYTES:
+        kind = MESSAGES.get(data[HEADER], kind)
+    elif data[1] == DU and data[FIELDS["flags"].offset] & LAST:
         kind += ", last"
-    return kind + (", notifying" if data[2] & 1 else "")
+    return kind + (", notifying" if data[FIELDS["flags"].offset] & NOTIFY else "")
 
 
 def _damage(name: str, change: Change) -> Damage:
@@ -111,9 +112,9 @@ def _without_end(data: bytes, random: Random) -> bytes:
 
 
 def _edits(kind: str) -> dict[str, Edit]:
-    found = {name: _number(at, size) for name, (at, size) in _FIELDS.items()}
-    if kind.partition(",")[0] in _MESSAGES.values():
-        found |= {f"message.{name}": _number(HEADER + at, size) for name, (at, size) in _MESSAGE_FIELDS.items()}
+    found = {name: _number(at, size) for name, (at, size) in FIELDS.items()}
+    if kind.partition(",")[0] in MESSAGES.values():
+        found |= {f"message.{name}": _number(HEADER + at, size) for name, (at, size) in MESSAGE_FIELDS.items()}
     elif kind.startswith(("AU", "DU")):
         found |= {
             "first byte": _byte(lambda _: 0),
@@ -196,7 +197,7 @@ def _all_data(edit: Callable[[bytes], bytes]) -> Change:
 
 def _all_fields(field: str, by: int) -> Change:
     """The same everywhere, so that all agree with one another."""
-    at, size = _FIELDS[field]
+    at, size = FIELDS[field]
 
     def change(captures: Mapping[str, Capture], random: Random) -> None:
         for frame in _frames(captures):

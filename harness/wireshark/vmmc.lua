@@ -61,31 +61,40 @@ local function add_flags(tree, range, frame)
     return names
 end
 
-local function add_header(tvb, tree, frame)
-    local kind = tree:add(F.kind, tvb(1, 1))
+-- The ranges of all fields that `places` has, by name.
+local function parts(tvb, places)
+    local found = {}
+    for name, place in pairs(places) do
+        found[name] = tvb(place[1], place[2])
+    end
+    return found
+end
+
+local function add_header(part, tree, frame)
+    local kind = tree:add(F.kind, part.kind)
     if not format.kinds[frame.kind] then
         kind:add_proto_expert_info(E.kind)
     end
-    frame.names = add_flags(tree, tvb(2, 1), frame)
-    local reason = tree:add(F.reason, tvb(3, 1))
+    frame.names = add_flags(tree, part.flags, frame)
+    local reason = tree:add(F.reason, part.reason)
     if frame.kind == AU and not format.reasons[frame.reason] or frame.kind ~= AU and frame.reason ~= 0 then
         reason:add_proto_expert_info(E.reason)
     end
-    tree:add_le(F.src, tvb(4, 2))
-    tree:add_le(F.dst, tvb(6, 2))
-    tree:add_le(F.node, tvb(4, 2)):set_hidden()
-    tree:add_le(F.node, tvb(6, 2)):set_hidden()
-    local items = { seq = tree:add_le(F.seq, tvb(8, 4)) }
-    tree:add_le(F.export, tvb(12, 4))
-    tree:add_le(F.generation, tvb(16, 4))
-    items.offset = tree:add_le(F.offset, tvb(20, 4))
-    items.length = tree:add_le(F.length, tvb(24, 4))
-    tree:add_le(frame.kind == AU and F.stores or frame.kind == DU and F.transfer or F.count, tvb(28, 4))
+    tree:add_le(F.src, part.sender)
+    tree:add_le(F.dst, part.receiver)
+    tree:add_le(F.node, part.sender):set_hidden()
+    tree:add_le(F.node, part.receiver):set_hidden()
+    local items = { seq = tree:add_le(F.seq, part.sequence) }
+    tree:add_le(F.export, part.export)
+    tree:add_le(F.generation, part.generation)
+    items.offset = tree:add_le(F.offset, part.offset)
+    items.length = tree:add_le(F.length, part.length)
+    tree:add_le(frame.kind == AU and F.stores or frame.kind == DU and F.transfer or F.count, part.count)
     return items
 end
 
 local function info(frame)
-    local text = string.format("%u \226\134\146 %u %s", frame.from, frame.to,
+    local text = string.format("%u \226\134\146 %u %s", frame.sender, frame.receiver,
         format.kinds[frame.kind] or string.format("kind %u", frame.kind))
     if #frame.names > 0 then
         text = text .. " [" .. table.concat(frame.names, ", ") .. "]"
@@ -104,24 +113,25 @@ end
 -- ---- control messages ----
 
 local function add_message(tvb, pinfo, tree, frame)
-    local item = tree:add_le(F.type, tvb(0, 4))
-    local message = { type = tvb(0, 4):le_uint(), request = tvb(4, 4):le_uint(), name = tvb(16, 32):stringz(),
-        status = tvb(48, 4):le_uint(), export = tvb(52, 4):le_uint(), generation = tvb(56, 4):le_uint(),
-        pages = tvb(60, 2):le_uint(), use = tvb(62, 2):le_uint() }
+    local part = parts(tvb, format.message_at)
+    local item = tree:add_le(F.type, part.type)
+    local message = { type = part.type:le_uint(), request = part.request:le_uint(), name = part.name:stringz(),
+        status = part.status:le_uint(), export = part.export:le_uint(), generation = part.generation:le_uint(),
+        pages = part.pages:le_uint(), use = part.use:le_uint() }
     state.message(frame, message)
     local words = { format.messages[message.type] or "message " .. message.type }
     local asks, answers = message.type == format.IMPORT, message.type == format.ANSWER
     if not format.messages[message.type] then
         item:add_proto_expert_info(E.message)
     end
-    tree:add_le(F.request, tvb(4, 4))
-    tree:add_le(F.key, tvb(8, 8))
-    local name = tree:add(F.name, tvb(16, 32), message.name)
-    local status = tree:add_le(F.status, tvb(48, 4))
-    tree:add_le(F.given, tvb(52, 4))
-    tree:add_le(F.given_generation, tvb(56, 4))
-    tree:add_le(F.pages, tvb(60, 2))
-    tree:add_le(F.use, tvb(62, 2))
+    tree:add_le(F.request, part.request)
+    tree:add_le(F.key, part.key)
+    local name = tree:add(F.name, part.name, message.name)
+    local status = tree:add_le(F.status, part.status)
+    tree:add_le(F.given, part.export)
+    tree:add_le(F.given_generation, part.generation)
+    tree:add_le(F.pages, part.pages)
+    tree:add_le(F.use, part.use)
     if asks then
         words[#words + 1] = '"' .. message.name .. '"'
     else
@@ -305,21 +315,22 @@ function vmmc.dissector(tvb, pinfo, root)
         pinfo.cols.info = "Malformed: shorter than the header"
         return
     end
+    local part = parts(tvb, format.at)
     local frame = {
-        number = pinfo.number, time = pinfo.rel_ts, kind = tvb(1, 1):uint(), flags = tvb(2, 1):uint(),
-        reason = tvb(3, 1):uint(), from = tvb(4, 2):le_uint(), to = tvb(6, 2):le_uint(), seq = tvb(8, 4):le_uint(),
-        export = tvb(12, 4):le_uint(), generation = tvb(16, 4):le_uint(), offset = tvb(20, 4):le_uint(),
-        length = tvb(24, 4):le_uint(), count = tvb(28, 4):le_uint(),
+        number = pinfo.number, time = pinfo.rel_ts, kind = part.kind:uint(), flags = part.flags:uint(),
+        reason = part.reason:uint(), sender = part.sender:le_uint(), receiver = part.receiver:le_uint(),
+        seq = part.sequence:le_uint(), export = part.export:le_uint(), generation = part.generation:le_uint(),
+        offset = part.offset:le_uint(), length = part.length:le_uint(), count = part.count:le_uint(),
     }
     local tree = root:add(vmmc, tvb(0, captured))
-    local version = tree:add(F.version, tvb(0, 1))
-    if tvb(0, 1):uint() ~= format.VERSION then
+    local version = tree:add(F.version, part.version)
+    if part.version:uint() ~= format.VERSION then
         version:add_proto_expert_info(E.version)
-        pinfo.cols.info = "Unknown version " .. tvb(0, 1):uint()
+        pinfo.cols.info = "Unknown version " .. part.version:uint()
         return
     end
-    pinfo.src, pinfo.dst = address_of(frame.from), address_of(frame.to)
-    local items = add_header(tvb, tree, frame)
+    pinfo.src, pinfo.dst = address_of(frame.sender), address_of(frame.receiver)
+    local items = add_header(part, tree, frame)
     pinfo.cols.info = info(frame)
     local fault = length_fault(frame, tvb:reported_len())
     if fault then

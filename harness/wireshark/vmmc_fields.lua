@@ -1,26 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Numbers, fields and expert items of vmmc.lua, which loads this. The layout of packets: harness/clock/README.md, "The
--- adapter of a backplane"; of rings: guest-apps/sss-core/rpc/ring.h; of ShrimpRPC's buffers: guest-apps/shrimp/README.md.
+-- Numbers, fields and expert items of vmmc.lua, which loads this. The layout of packets: vmmc_wire.lua; of rings:
+-- guest-apps/sss-core/rpc/ring.h; of ShrimpRPC's buffers: guest-apps/shrimp/README.md.
 
-local AU, DU, CONTROL, NACK = 1, 2, 3, 4
-local KIND = { [AU] = "AU", [DU] = "DU", [CONTROL] = "CONTROL", [NACK] = "NACK" }
-local KIND_TEXT = { [AU] = "automatic update", [DU] = "deliberate update", [CONTROL] = "control message", [NACK] = "refusal" }
-local REASON = { "gap", "page", "full", "timer", "not combined", "flushed" }
-local NOTIFY, LAST = 1, 2
-local MESSAGE = { "IMPORT", "ANSWER", "GONE", "UNIMPORT" }
-local STATUS = { [0] = "granted", "no such name", "another key", "not for this node", "full", "gone" }
-local USE = { [0] = "memory", "vRPC", "ShrimpRPC" }
+local directory = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
+local wire = dofile(directory .. "vmmc_wire.lua")
 local SHRIMP_STATUS = { [0] = "OK", [0xff00] = "BAD_PROCEDURE", [0xff01] = "GARBAGE", [0xff02] = "NO_REPLY", [0xff03] = "TOO_LONG" }
 
 local F = {
     version = ProtoField.uint8("vmmc.version", "Version"),
-    kind = ProtoField.uint8("vmmc.kind", "Kind", base.DEC, KIND_TEXT),
+    kind = ProtoField.uint8("vmmc.kind", "Kind", base.DEC, wire.kind_texts),
     flags = ProtoField.uint8("vmmc.flags", "Flags", base.HEX),
-    notify = ProtoField.bool("vmmc.flags.notify", "Notifies the receiver's kernel", 8, nil, NOTIFY),
-    last = ProtoField.bool("vmmc.flags.last", "The last of a transfer", 8, nil, LAST),
+    notify = ProtoField.bool("vmmc.flags.notify", "Notifies the receiver's kernel", 8, nil, wire.NOTIFY),
+    last = ProtoField.bool("vmmc.flags.last", "The last of a transfer", 8, nil, wire.LAST),
     reserved = ProtoField.uint8("vmmc.flags.reserved", "Reserved", base.HEX, nil, 0xfc),
-    reason = ProtoField.uint8("vmmc.reason", "Left for", base.DEC, REASON),
+    reason = ProtoField.uint8("vmmc.reason", "Left for", base.DEC, wire.reasons),
     src = ProtoField.uint16("vmmc.src", "From node"),
     dst = ProtoField.uint16("vmmc.dst", "To node"),
     node = ProtoField.uint16("vmmc.node", "Node (from or to)"),
@@ -33,20 +27,20 @@ local F = {
     transfer = ProtoField.uint32("vmmc.transfer", "Transfer"),
     count = ProtoField.uint32("vmmc.count", "Stores, or transfer"),
     data = ProtoField.bytes("vmmc.data", "Data"),
-    type = ProtoField.uint32("vmmc.control.type", "Message", base.DEC, MESSAGE),
+    type = ProtoField.uint32("vmmc.control.type", "Message", base.DEC, wire.messages),
     request = ProtoField.uint32("vmmc.control.request", "Request"),
     key = ProtoField.uint64("vmmc.control.key", "Key", base.HEX),
     name = ProtoField.string("vmmc.control.name", "Name of the export"),
-    status = ProtoField.uint32("vmmc.control.status", "Answer", base.DEC, STATUS),
+    status = ProtoField.uint32("vmmc.control.status", "Answer", base.DEC, wire.statuses),
     given = ProtoField.uint32("vmmc.control.export", "Export"),
     given_generation = ProtoField.uint32("vmmc.control.generation", "Generation"),
     pages = ProtoField.uint16("vmmc.control.pages", "Pages"),
-    use = ProtoField.uint16("vmmc.control.use", "What for", base.DEC, USE),
+    use = ProtoField.uint16("vmmc.control.use", "What for", base.DEC, wire.uses),
     answer_in = ProtoField.framenum("vmmc.control.answer_in", "Answer in", base.NONE, frametype.RESPONSE),
     request_in = ProtoField.framenum("vmmc.control.request_in", "Request in", base.NONE, frametype.REQUEST),
     answer_time = ProtoField.relative_time("vmmc.control.time", "Time from the request"),
     import_name = ProtoField.string("vmmc.import.name", "Name of the export"),
-    import_use = ProtoField.uint16("vmmc.import.use", "What for", base.DEC, USE),
+    import_use = ProtoField.uint16("vmmc.import.use", "What for", base.DEC, wire.uses),
     import_in = ProtoField.framenum("vmmc.import.granted_in", "Import granted in"),
     pair = ProtoField.uint32("vmmc.pair", "Pair index (client and server)"),
     refused_in = ProtoField.framenum("vmmc.refused_in", "Refused in", base.NONE, frametype.RESPONSE),
@@ -93,12 +87,7 @@ local E = {
     status = ProtoExpert.new("vmmc.shrimp.failed", "The call failed", G.RESPONSE_CODE, S.WARN),
 }
 
-return {
-    fields = F, experts = E, kinds = KIND, reasons = REASON, messages = MESSAGE, statuses = STATUS, uses = USE,
-    shrimp_statuses = SHRIMP_STATUS,
-    HEADER = 32, VERSION = 1, PAGE = 4096,
-    AU = AU, DU = DU, CONTROL = CONTROL, NACK = NACK, NOTIFY = NOTIFY, LAST = LAST,
-    MESSAGE_BYTES = 64, IMPORT = 1, ANSWER = 2, GONE = 3, UNIMPORT = 4,
-    VRPC = 1, SHRIMPRPC = 2,
-    HELLO_BYTES = 64, TAIL = 256, HEAD = 264, WORD = 8, RING_SKIP = 0xffffffff,
-}
+wire.fields, wire.experts, wire.shrimp_statuses = F, E, SHRIMP_STATUS
+wire.VRPC, wire.SHRIMPRPC = 1, 2
+wire.HELLO_BYTES, wire.TAIL, wire.HEAD, wire.RING_SKIP = 64, 256, 264, 0xffffffff
+return wire

@@ -50,12 +50,12 @@ end
 -- ---- control messages ----
 
 local function import(frame, message)
-    asked[key(frame.interface, frame.from, frame.to, message.request)] =
+    asked[key(frame.interface, frame.sender, frame.receiver, message.request)] =
         { number = frame.number, time = frame.time, name = message.name }
 end
 
 local function answer(frame, message)
-    local request = asked[key(frame.interface, frame.to, frame.from, message.request)]
+    local request = asked[key(frame.interface, frame.receiver, frame.sender, message.request)]
     if not request then
         note(frame).unasked = true
         return
@@ -69,11 +69,11 @@ local function answer(frame, message)
     local stream = { name = request.name, use = message.use, pages = message.pages, granted = frame.number,
         own = {}, pieces = {}, taken = 0 }
     -- A server imports what the client named in its hello.
-    local pair = pairs_of[key(frame.interface, frame.from, request.name)]
+    local pair = pairs_of[key(frame.interface, frame.sender, request.name)]
     if pair then
         stream.pair, stream.replies = pair, true
     end
-    streams[key(frame.interface, frame.to, frame.from, message.export, message.generation)] = stream
+    streams[key(frame.interface, frame.receiver, frame.sender, message.export, message.generation)] = stream
 end
 
 function state.message(frame, message)
@@ -103,14 +103,14 @@ local function add_hello(frame, stream, raw)
     if name == "" then
         return -- the welcome's way
     end
-    local index = indices[key(frame.from, name)]
+    local index = indices[key(frame.sender, name)]
     if not index then
         index, pair_count = pair_count, pair_count + 1
-        indices[key(frame.from, name)] = index
+        indices[key(frame.sender, name)] = index
     end
     stream.pair = { index = index, place = place_count, calls = {} }
     place_count = place_count + 1
-    pairs_of[key(frame.interface, frame.from, name)] = stream.pair
+    pairs_of[key(frame.interface, frame.sender, name)] = stream.pair
     note(frame).hello = { bytes = bytes, name = name }
 end
 
@@ -225,7 +225,7 @@ end
 local function add_data(frame, way, raw)
     way.recent[frame.seq % REMEMBERED] = { number = frame.number, export = frame.export, generation = frame.generation,
         offset = frame.offset, count = frame.count }
-    local stream = streams[key(frame.interface, frame.from, frame.to, frame.export, frame.generation)]
+    local stream = streams[key(frame.interface, frame.sender, frame.receiver, frame.export, frame.generation)]
     if not stream then
         note(frame).unknown = true
         return
@@ -245,7 +245,7 @@ end
 
 -- What a refusal refuses.
 local function add_refusal(frame)
-    local way = ways[key(frame.interface, frame.to, frame.from)]
+    local way = ways[key(frame.interface, frame.receiver, frame.sender)]
     local first
     for _, one in pairs(way and way.recent or {}) do
         if one.export == frame.export and one.generation == frame.generation and one.offset == frame.offset
@@ -272,7 +272,7 @@ function state.analyse(frame, raw)
         return -- what became of packets is not a way
     end
     frame.interface = place and place.value or 0
-    local at = key(frame.interface, frame.from, frame.to)
+    local at = key(frame.interface, frame.sender, frame.receiver)
     local way = ways[at] or { next = 0, recent = {} }
     ways[at] = way
     if frame.seq ~= way.next then

@@ -84,14 +84,14 @@ static void message_came(const struct vmmc_packet *packet, const uint8_t *data)
     struct vmmc_message message;
 
     memcpy(&message, data, sizeof(message));
-    if (message.type == MESSAGE_IMPORT)
-        vmmc_export_asked(packet->from, &message);
-    else if (message.type == MESSAGE_UNIMPORT)
-        vmmc_export_left(packet->from, &message);
-    else if (message.type == MESSAGE_ANSWER)
-        vmmc_import_answered(packet->from, &message);
-    else if (message.type == MESSAGE_GONE)
-        vmmc_import_gone(packet->from, message.export_id, message.generation);
+    if (message.type == VMW_IMPORT)
+        vmmc_export_asked(packet->sender, &message);
+    else if (message.type == VMW_UNIMPORT)
+        vmmc_export_left(packet->sender, &message);
+    else if (message.type == VMW_ANSWER)
+        vmmc_import_answered(packet->sender, &message);
+    else if (message.type == VMW_GONE)
+        vmmc_import_gone(packet->sender, message.export, message.generation);
 }
 
 static void packet_came(const uint8_t *frame, size_t length)
@@ -99,17 +99,17 @@ static void packet_came(const uint8_t *frame, size_t length)
     struct vmmc_packet packet;
 
     memcpy(&packet, frame + PACKET_AT, sizeof(packet));
-    if (packet.kind == PACKET_FIFO)
-        line_fills((packet.flags & PACKET_FULL) != 0);
-    else if (packet.from < 1 || packet.from > SSS_NODES)
+    if (packet.kind == VMW_FIFO)
+        line_fills((packet.flags & VMW_FIFO_HIGH) != 0);
+    else if (packet.sender < 1 || packet.sender > SSS_NODES)
         return;
-    else if (packet.kind == PACKET_NACK)
-        vmmc_import_gone(packet.from, packet.export_id, packet.generation);
-    else if (packet.kind == PACKET_CONTROL && packet.length == sizeof(struct vmmc_message) &&
+    else if (packet.kind == VMW_NACK)
+        vmmc_import_gone(packet.sender, packet.export, packet.generation);
+    else if (packet.kind == VMW_CONTROL && packet.length == sizeof(struct vmmc_message) &&
              length >= DATA_AT + sizeof(struct vmmc_message))
         message_came(&packet, frame + DATA_AT);
-    else if (packet.kind != PACKET_CONTROL && (packet.flags & PACKET_NOTIFY) != 0)
-        vmmc_export_notified(packet.export_id, packet.generation);
+    else if (packet.kind != VMW_CONTROL && (packet.flags & VMW_NOTIFY) != 0)
+        vmmc_export_notified(packet.export, packet.generation);
 }
 
 bool vmmc_received(const uint8_t *frame, size_t length)

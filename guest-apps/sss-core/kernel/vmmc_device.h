@@ -9,30 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A packet's header, as on the backplane. */
-struct vmmc_packet {
-    uint8_t version, kind, flags, reason;
-    uint16_t from, to;
-    uint32_t sequence, export_id, generation, offset, length, count;
-};
-enum vmmc_packet_kind {
-    PACKET_AUTOMATIC = 1,
-    PACKET_DELIBERATE = 2,
-    PACKET_CONTROL = 3,
-    PACKET_NACK = 4, /* another node has no such export */
-    PACKET_FIFO = 5, /* on no backplane: the outgoing FIFO is filling, or nearly empty */
-};
-enum { PACKET_NOTIFY = 1 /* flag, of kinds 1 and 2 */, PACKET_FULL = 1 /* of kind 5 */ };
-
-/* What kernels tell one another in packets of kind 3. */
-struct vmmc_message {
-    uint32_t type, request; /* the asker's number, in the answer too */
-    uint64_t key;
-    uint64_t name[4];
-    uint32_t status, export_id, generation;
-    uint16_t pages, use;
-};
-enum vmmc_message_type { MESSAGE_IMPORT = 1, MESSAGE_ANSWER, MESSAGE_GONE, MESSAGE_UNIMPORT };
+#include "sss/vmmc_wire.h"
 
 /* Which export of which node. */
 struct vmmc_target {

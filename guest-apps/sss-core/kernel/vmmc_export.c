@@ -154,7 +154,7 @@ static void tell_importers(unsigned id)
 {
     struct ending *ending = &exports->ending[id];
     const struct vmmc_message gone = {
-        .type = MESSAGE_GONE, .export_id = id, .generation = ending->generation};
+        .type = VMW_GONE, .export = id, .generation = ending->generation};
 
     for (uint16_t node = 1; node <= SSS_NODES; node++)
         if ((ending->importers & bit(node)) != 0 && !vmmc_line_full()) {
@@ -240,14 +240,14 @@ static unsigned find(uint16_t from, const struct vmmc_message *asked, uint32_t *
 
 void vmmc_export_asked(uint16_t from, const struct vmmc_message *asked)
 {
-    struct vmmc_message answer = {.type = MESSAGE_ANSWER, .request = asked->request};
+    struct vmmc_message answer = {.type = VMW_ANSWER, .request = asked->request};
     struct export *export;
     uint32_t id = 0;
 
     answer.status = find(from, asked, &id);
     export = exports->at[id];
     if (answer.status == 0) {
-        answer.export_id = id;
+        answer.export = id;
         answer.generation = export->generation;
         answer.pages = (uint16_t) export->pages.count;
         answer.use = export->use;
@@ -271,7 +271,7 @@ static struct export *live(uint32_t id, uint32_t of_generation)
 /* A node that has imported it more than once still learns of its end. */
 void vmmc_export_left(uint16_t from, const struct vmmc_message *message)
 {
-    struct export *export = live(message->export_id, message->generation);
+    struct export *export = live(message->export, message->generation);
 
     if (export == NULL || (export->importers & bit(from)) == 0)
         return;

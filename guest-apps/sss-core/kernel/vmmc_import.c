@@ -65,7 +65,7 @@ static struct import *open_import(const struct task *task, uint64_t handle)
 static void tell_unimport(uint16_t node, uint32_t export_id, uint32_t generation)
 {
     const struct vmmc_message message = {
-        .type = MESSAGE_UNIMPORT, .export_id = export_id, .generation = generation};
+        .type = VMW_UNIMPORT, .export = export_id, .generation = generation};
 
     vmmc_send_message(node, &message);
 }
@@ -207,7 +207,7 @@ static long answer_is_here(const uint64_t arguments[6])
 static void ask(struct import *import, const struct vmmc_import_setup *setup)
 {
     struct vmmc_message message = {
-        .type = MESSAGE_IMPORT, .request = ++last_request, .key = setup->key};
+        .type = VMW_IMPORT, .request = ++last_request, .key = setup->key};
 
     import->request = message.request;
     strncpy((char *)message.name, setup->name, VMMC_NAME - 1);
@@ -258,14 +258,14 @@ long vmmc_import_open(const uint64_t arguments[6])
 static void refuse_answer(uint16_t from, const struct vmmc_message *answer)
 {
     if (answer->status == 0)
-        tell_unimport(from, answer->export_id, answer->generation);
+        tell_unimport(from, answer->export, answer->generation);
 }
 
 static bool answer_makes_sense(const struct vmmc_message *answer)
 {
     if (answer->status != 0)
         return answer->status <= VMMC_GONE;
-    return answer->export_id < VMMC_EXPORTS && answer->generation != 0 && answer->pages >= 1 &&
+    return answer->export < VMMC_EXPORTS && answer->generation != 0 && answer->pages >= 1 &&
            answer->pages <= VMMC_EXPORT_PAGES;
 }
 
@@ -288,7 +288,7 @@ void vmmc_import_answered(uint16_t from, const struct vmmc_message *answer)
     import->status = answer->status;
     import->pages = answer->pages;
     import->use = answer->use;
-    import->target.export_id = (uint8_t)answer->export_id;
+    import->target.export_id = (uint8_t)answer->export;
     import->target.generation = answer->generation;
     thread_wake_all(&import->asker);
 }

@@ -13,6 +13,6 @@ check: check-backplane
 check-backplane: $(BACKPLANE_CHECK)
 	$(BACKPLANE_CHECK) $(BACKPLANE_FUZZ)
 
-$(BACKPLANE_CHECK): $(BACKPLANE_SOURCES) tests/backplane_world.h $(wildcard kernel/*.h) include/sss/vmmc.h include/sss/abi.h
+$(BACKPLANE_CHECK): $(BACKPLANE_SOURCES) tests/backplane_world.h $(wildcard kernel/*.h include/sss/vmmc*) include/sss/abi.h
 	@mkdir -p $(@D)
 	$(CC) $(BACKPLANE_CFLAGS) -o $@ $(BACKPLANE_SOURCES)

@@ -32,9 +32,9 @@ static bool deliver(const struct vmmc_packet *packet, const struct vmmc_message 
 static void say(const struct vmmc_message *message)
 {
     const struct vmmc_packet packet = {.version = 1,
-                                       .kind = PACKET_CONTROL,
-                                       .from = OTHER,
-                                       .to = NODE,
+                                       .kind = VMW_CONTROL,
+                                       .sender = OTHER,
+                                       .receiver = NODE,
                                        .length = sizeof(*message)};
 
     CHECK(deliver(&packet, message, FRAME));
@@ -74,7 +74,7 @@ static void ask(void)
     asking = (struct vmmc_import_setup){
         .node = OTHER, .key = KEY, .name = "theirs", .timeout_ns = 1000, .gone = &words.gone};
     CHECK(vmmc_call(SSS_VMMC_IMPORT, arguments) == TASK_AGAIN);
-    CHECK(sent.type == MESSAGE_IMPORT && thread.state == THREAD_ASLEEP);
+    CHECK(sent.type == VMW_IMPORT && thread.state == THREAD_ASLEEP);
     request = sent.request;
 }
 
@@ -90,7 +90,7 @@ static long result_of_asking(void)
 static long import(uint32_t export_id, uint32_t generation)
 {
     struct vmmc_message answer = {
-        .type = MESSAGE_ANSWER, .export_id = export_id, .generation = generation, .pages = 2};
+        .type = VMW_ANSWER, .export = export_id, .generation = generation, .pages = 2};
 
     ask();
     answer.request = request;
@@ -117,27 +117,27 @@ static void say_junk(void)
                                    .request = STRANGE + (uint32_t)below(1000),
                                    .key = KEY + 1 + below(5),
                                    .status = (uint32_t)below(8) - 1,
-                                   .export_id = (uint32_t)below(300) * (uint32_t)below(2),
+                                   .export = (uint32_t)below(300) * (uint32_t)below(2),
                                    .generation = STRANGE + (uint32_t)below(100),
                                    .pages = (uint16_t)below(300),
                                    .use = (uint16_t)below(70000)};
     struct vmmc_packet packet = {.version = (uint8_t)below(3),
                                  .kind = (uint8_t)below(7),
                                  .flags = (uint8_t)below(4),
-                                 .from = (uint16_t)below(70),
-                                 .export_id = message.export_id,
+                                 .sender = (uint16_t)below(70),
+                                 .export = message.export,
                                  .generation = message.generation,
                                  .length = below(2) ? sizeof(message) : (uint32_t)below(100)};
 
-    if (packet.kind == PACKET_FIFO)
-        packet.kind = PACKET_NACK;
+    if (packet.kind == VMW_FIFO)
+        packet.kind = VMW_NACK;
     memset(message.name, (int)below(256), sizeof(message.name)); /* no NUL at its end, too */
     if (below(2))
         name_it(&message, (unsigned)below(2 * EXPORTS));
     sent.type = 0;
     deliver(&packet, &message, (size_t)(below(2) ? FRAME : below(FRAME)));
-    CHECK(sent.type == 0 || (sent.type == MESSAGE_ANSWER && sent.status != 0) ||
-          (sent.type == MESSAGE_UNIMPORT && sent.generation == message.generation));
+    CHECK(sent.type == 0 || (sent.type == VMW_ANSWER && sent.status != 0) ||
+          (sent.type == VMW_UNIMPORT && sent.generation == message.generation));
 }
 
 static void junk(unsigned count)
@@ -161,11 +161,11 @@ static void junk(unsigned count)
 /* ---- wanted: who exports learns that what is taken is asked for ---- */
 static uint32_t status_of_asking(uint64_t key)
 {
-    struct vmmc_message message = {.type = MESSAGE_IMPORT, .key = key};
+    struct vmmc_message message = {.type = VMW_IMPORT, .key = key};
 
     name_it(&message, 0);
     say(&message);
-    CHECK(sent.type == MESSAGE_ANSWER);
+    CHECK(sent.type == VMW_ANSWER);
     return sent.status;
 }
 
@@ -186,10 +186,10 @@ static void wanted(void)
 static void say_fill(bool full)
 {
     const struct vmmc_packet packet = {.version = 1,
-                                       .kind = PACKET_FIFO,
-                                       .flags = full ? PACKET_FULL : 0,
-                                       .from = NODE,
-                                       .to = NODE};
+                                       .kind = VMW_FIFO,
+                                       .flags = full ? VMW_FIFO_HIGH : 0,
+                                       .sender = NODE,
+                                       .receiver = NODE};
 
     CHECK(deliver(&packet, NULL, FRAME));
 }
@@ -197,7 +197,7 @@ static void say_fill(bool full)
 static void full_line(void)
 {
     enum { MANY = 50, PORTION = 20 };
-    struct vmmc_message message = {.type = MESSAGE_IMPORT, .key = KEY};
+    struct vmmc_message message = {.type = VMW_IMPORT, .key = KEY};
     uint64_t arguments[6] = {(uint64_t)&asking};
     unsigned before;
 
@@ -220,7 +220,7 @@ static void full_line(void)
         before += portion;
         CHECK(sent_count == before);
     }
-    CHECK(pages_in_use == 0 && sent.type == MESSAGE_UNIMPORT);
+    CHECK(pages_in_use == 0 && sent.type == VMW_UNIMPORT);
     say_fill(false);
     CHECK(sent_count == before);
     /* A call waits from when the adapter knows until the kernel does, and again. */
@@ -235,7 +235,7 @@ static void full_line(void)
     CHECK(thread.state == THREAD_ASLEEP && sent_count == before);
     say_fill(false);
     CHECK(result_of_asking() == TASK_AGAIN && thread.state == THREAD_ASLEEP);
-    CHECK(sent_count == before + 1 && sent.type == MESSAGE_IMPORT);
+    CHECK(sent_count == before + 1 && sent.type == VMW_IMPORT);
     ended(&task);
     thread.state = THREAD_RUNNING;
     /* A place whose end is not sent stays taken; as in a crash, no node is notified. */
@@ -255,7 +255,8 @@ static void full_line(void)
 /* ---- a line that takes more again, without a notification ---- */
 static void lost_frames(void)
 {
-    const struct vmmc_packet other = {.version = 1, .kind = PACKET_NACK, .from = OTHER, .to = NODE};
+    const struct vmmc_packet other = {
+        .version = 1, .kind = VMW_NACK, .sender = OTHER, .receiver = NODE};
     uint64_t arguments[6] = {(uint64_t)&asking};
     unsigned before = sent_count;
 
@@ -301,8 +302,8 @@ static struct vmmc_message last_granted;
 
 static void answered(void)
 {
-    if (sent.type == MESSAGE_ANSWER && sent.status == 0) {
-        CHECK(++holders[sent.export_id] == 1);
+    if (sent.type == VMW_ANSWER && sent.status == 0) {
+        CHECK(++holders[sent.export] == 1);
         last_granted = sent;
         granted++;
     }
@@ -314,21 +315,21 @@ static void say_sense(void)
                                    .request = request - (uint32_t)below(2),
                                    .key = KEY + below(8) / 7,
                                    .status = (uint32_t)below(10) / 8,
-                                   .export_id = (uint32_t)below(EXPORTS),
+                                   .export = (uint32_t)below(EXPORTS),
                                    .generation = 1 + (uint32_t)below(40),
                                    .pages = 2};
     uint32_t imported = words.imported;
 
     name_it(&message, (unsigned)below(EXPORTS));
-    if (message.type == MESSAGE_UNIMPORT && below(2)) {
-        message.export_id = last_granted.export_id;
+    if (message.type == VMW_UNIMPORT && below(2)) {
+        message.export = last_granted.export;
         message.generation = last_granted.generation;
     }
     sent.type = 0;
     say(&message);
     answered();
-    if (message.type == MESSAGE_UNIMPORT && words.imported != imported)
-        CHECK(holders[message.export_id]-- == 1);
+    if (message.type == VMW_UNIMPORT && words.imported != imported)
+        CHECK(holders[message.export]-- == 1);
 }
 
 static void do_something(void)

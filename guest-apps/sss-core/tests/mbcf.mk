@@ -3,7 +3,7 @@
 # The protocol of MBCF on a fake wire, the node in a Linux process, and frames that nobody should send.
 #
 #   make golden          rewrites the captures of tests/golden
-#   make wire-tables     rewrites what mbcf/generate.py makes of the tables of bytes and numbers
+#   make wire-tables     rewrites what wiregen.py makes of the tables of bytes and numbers
 #   make explore         the search through all states within larger bounds: a minute
 #   make fuzz            libFuzzer, for FUZZ_SECONDS (wants clang and its runtime)
 #   MBCF_FUZZ=N          frames of the built-in fuzzer in `make check`
@@ -42,7 +42,7 @@ check: check-mbcf
 check-mbcf: $(MBCF_PARTS:%=check-mbcf-%)
 
 check-mbcf-order: $(MBCF_CHECK)/table $(MBCF_STEPS_OBJECTS)
-	$(MBCF_CHECK)/table > $(MBCF_CHECK)/table.txt && python3 mbcf/generate.py --against $(MBCF_CHECK)/table.txt
+	$(MBCF_CHECK)/table > $(MBCF_CHECK)/table.txt && python3 wiregen.py --against $(MBCF_CHECK)/table.txt
 	python3 tests/mbcf_order.py $(MBCF_CORE:mbcf/%.c=$(MBCF_CHECK)/steps-%.o)
 	python3 tests/circles.py --upcall mbcf_channel_event $(MBCF_CORE:mbcf/%.c=$(MBCF_CHECK)/steps-%.o)
 
@@ -78,7 +78,7 @@ golden: $(MBCF_CHECK)/golden
 	$< tests/golden
 
 wire-tables:
-	python3 mbcf/generate.py
+	python3 wiregen.py
 
 $(MBCF_TESTS:%=$(MBCF_CHECK)/%): $(MBCF_CHECK)/%: $(HOST)/tests/mbcf_%_test.o $(MBCF_RIG_OBJECTS)
 	@mkdir -p $(@D)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Prints MBCF's bytes and numbers as the compiler knows them, for mbcf/generate.py --against. */
+/* Prints MBCF's bytes and numbers as the compiler knows them, for wiregen.py --against. */
 #include <stdio.h>
 
 #include "state.h"

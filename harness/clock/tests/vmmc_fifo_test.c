@@ -29,15 +29,15 @@ static void begin_bound(struct vmmc *v, const struct vmmc_config *config)
 static void refused(struct vmmc *v, uint64_t now, uint16_t from, uint32_t export_id)
 {
     const struct vmmc_packet header = {.version = 1,
-                                       .kind = VMMC_IS_AU,
-                                       .from = from,
-                                       .to = 1,
-                                       .export_id = export_id,
+                                       .kind = VMW_AU,
+                                       .sender = from,
+                                       .receiver = 1,
+                                       .export = export_id,
                                        .generation = 5,
                                        .offset = (uint32_t)now % VMMC_PAGE,
                                        .length = 1,
                                        .count = 1};
-    uint8_t packet[VMMC_HEADER + 1] = {0};
+    uint8_t packet[VMW_HEADER + 1] = {0};
     memcpy(packet, &header, sizeof header);
     vmmc_receive(v, now, packet, sizeof packet);
 }
@@ -52,7 +52,7 @@ static void store_across(struct vmmc *v, uint64_t now)
 
 static void say(struct vmmc *v, uint64_t now)
 {
-    store(v, now, VMMC_CONTROL_AT, 2 | VMMC_MESSAGE_MOST << 16, 8);
+    store(v, now, VMMC_CONTROL_AT, 2 | VMW_MESSAGE_MOST << 16, 8);
 }
 
 static const uint32_t COMBINES[] = {8, 12, 64, 1000, 1024, 1600, 2048, 4095, 4096};
@@ -173,11 +173,11 @@ static void read_nacks(uint64_t now)
 {
     for (; nacks_read < sent_count; nacks_read++) {
         const struct vmmc_packet *p = &sent[nacks_read].header;
-        if (p->kind != VMMC_IS_NACK)
+        if (p->kind != VMW_NACK)
             continue;
-        CHECK(p->to >= 2 && p->export_id < IMPORTS && p->generation == 5 && !p->length);
+        CHECK(p->receiver >= 2 && p->export < IMPORTS && p->generation == 5 && !p->length);
         CHECK(!p->flags && !p->reason && p->count == 1);
-        nacked[p->to][p->export_id] = now;
+        nacked[p->receiver][p->export] = now;
         nacks++;
     }
 }
@@ -251,8 +251,8 @@ static void test_a_refusal_that_waits_is_the_last_of_its_import(void)
     } due[] = {{2, 2, 1002}, {3, 0, 1004}, {3, 1, 1003}};
     for (unsigned i = 0; i < 3; i++) {
         const struct vmmc_packet *p = &sent[before + i].header;
-        CHECK(p->kind == VMMC_IS_NACK && p->to == due[i].to && p->from == 1 && !p->length);
-        CHECK(p->export_id == due[i].export_id && p->offset == due[i].offset && p->count == 1);
+        CHECK(p->kind == VMW_NACK && p->receiver == due[i].to && p->sender == 1 && !p->length);
+        CHECK(p->export == due[i].export_id && p->offset == due[i].offset && p->count == 1);
     }
     free(v.leaving);
 }

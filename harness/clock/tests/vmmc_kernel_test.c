@@ -15,7 +15,7 @@ static struct vmmc_packet heard_header(unsigned number)
     CHECK(number < heard_count);
     CHECK(memcmp(heard[number].frame, HEAD, TOLD_HEADER_AT) == 0);
     memcpy(&header, heard[number].frame + TOLD_HEADER_AT, sizeof header);
-    uint32_t data = header.kind == VMMC_IS_CONTROL ? header.length : 0;
+    uint32_t data = header.kind == VMW_CONTROL ? header.length : 0;
     CHECK(heard[number].length == (data > 2 ? TOLD_DATA_AT + data : 60));
     return header;
 }
@@ -31,10 +31,11 @@ static void test_a_message_goes_from_kernel_to_kernel(void)
     store(&a, 108, VMMC_AU, 7, 8);
     store(&a, 116, VMMC_CONTROL_AT, 2 | 64 << 16, 8);
     // What was stored before is there before.
-    CHECK(sent_count == 2 && is(0, VMMC_IS_AU, VMMC_GAP, 0, 8));
-    CHECK(is(1, VMMC_IS_CONTROL, 0, 0, 64));
+    CHECK(sent_count == 2 && is(0, VMW_AU, VMW_GAP, 0, 8));
+    CHECK(is(1, VMW_CONTROL, 0, 0, 64));
     const struct vmmc_packet *p = &sent[1].header;
-    CHECK(p->from == 1 && p->to == 2 && !p->flags && !p->export_id && !p->generation && !p->count);
+    CHECK(p->sender == 1 && p->receiver == 2 && !p->flags && !p->export && !p->generation &&
+          !p->count);
     for (unsigned i = 0; i < 64; i++)
         CHECK(sent[1].data[i] == i / 8 + 1);
     CHECK(heard_count == 0);
@@ -63,22 +64,22 @@ static void test_messages_have_a_length_and_a_node(void)
     CHECK(sent_count == 0);
     store(&v, 0, VMMC_CONTROL_AT, 2 | 256 << 16, 8);
     store(&v, 0, VMMC_CONTROL_AT, 2, 8);
-    CHECK(is(0, VMMC_IS_CONTROL, 0, 0, 256) && is(1, VMMC_IS_CONTROL, 0, 0, 0));
+    CHECK(is(0, VMW_CONTROL, 0, 0, 256) && is(1, VMW_CONTROL, 0, 0, 0));
     // The message's place is memory up to its end.
     store(&v, 0, VMMC_MESSAGE_AT + 248, ~0ull, 8);
     store(&v, 0, VMMC_MESSAGE_AT + 252, 5, 8);
     store(&v, 0, VMMC_MESSAGE_AT + 256, 5, 8);
     CHECK(counted(&v, VMMC_MESSAGE_AT + 248) == ~0ull && !counted(&v, VMMC_MESSAGE_AT + 256));
     // One that is longer, or not whole, is dropped.
-    struct vmmc_packet packet = {.version = 1, .kind = VMMC_IS_CONTROL, .from = 2, .to = 1};
+    struct vmmc_packet packet = {.version = 1, .kind = VMW_CONTROL, .sender = 2, .receiver = 1};
     const uint8_t data[VMMC_PAGE] = {0};
     packet.length = 257;
     deliver(&v, &packet, data);
-    uint8_t bytes[VMMC_HEADER + 8] = {0};
+    uint8_t bytes[VMW_HEADER + 8] = {0};
     packet.length = 9;
     memcpy(bytes, &packet, sizeof packet);
     vmmc_receive(&v, 0, bytes, sizeof bytes);
-    packet.kind = VMMC_IS_FIFO; // never on the way
+    packet.kind = VMW_FIFO; // never on the way
     packet.length = 0;
     deliver(&v, &packet, data);
     CHECK(heard_count == 0 && sent_count == 2 && counted(&v, VMMC_REFUSED_AT) == 3);
@@ -97,8 +98,8 @@ static void test_a_binding_or_a_transfer_notifies(void)
     store(&v, 16, VMMC_AU + VMMC_PAGE + 8, 1, 8);
     store(&v, 24, VMMC_AU + 2 * VMMC_PAGE + 16, 1, 8); // would go on, but for its flags
     vmmc_timeout(&v, 2000);
-    CHECK(sent_count == 3 && is(1, VMMC_IS_AU, VMMC_GAP, VMMC_PAGE, 16));
-    CHECK(sent[0].header.flags == VMMC_NOTIFIES && sent[1].header.flags == VMMC_NOTIFIES);
+    CHECK(sent_count == 3 && is(1, VMW_AU, VMW_GAP, VMMC_PAGE, 16));
+    CHECK(sent[0].header.flags == VMW_NOTIFY && sent[1].header.flags == VMW_NOTIFY);
     CHECK(sent[2].header.flags == 0);
     // A transfer does it once: when all of it is there.
     import(&v, 0);
@@ -107,9 +108,9 @@ static void test_a_binding_or_a_transfer_notifies(void)
     store(&v, 10016, VMMC_DU + 16, transfer(0, 0, 0, 8), 8); // no place to start at
     vmmc_timeout(&v, 10000000);
     CHECK(sent_count == 6 && counted(&v, VMMC_DU + VMMC_PENDING_AT) == 0);
-    CHECK(is(3, VMMC_IS_DU, 0, 4000, 96) && sent[3].header.flags == 0);
-    CHECK(is(4, VMMC_IS_DU, 0, 4096, 104) && sent[4].header.flags == (VMMC_NOTIFIES | VMMC_LAST));
-    CHECK(is(5, VMMC_IS_DU, 0, 0, 8) && sent[5].header.flags == VMMC_LAST);
+    CHECK(is(3, VMW_DU, 0, 4000, 96) && sent[3].header.flags == 0);
+    CHECK(is(4, VMW_DU, 0, 4096, 104) && sent[4].header.flags == (VMW_NOTIFY | VMW_LAST));
+    CHECK(is(5, VMW_DU, 0, 0, 8) && sent[5].header.flags == VMW_LAST);
     free(v.leaving);
 }
 
@@ -119,31 +120,31 @@ static void test_the_kernel_is_told_of_notifications_and_refusals(void)
     begin(&v, &OTHER);
     make_list(8, 0, 1);
     export(&v, 3, 9, 1, 8);
-    struct vmmc_packet packet = {.version = 1, .kind = VMMC_IS_AU, .from = 1, .to = 2};
-    packet.export_id = 3;
+    struct vmmc_packet packet = {.version = 1, .kind = VMW_AU, .sender = 1, .receiver = 2};
+    packet.export = 3;
     packet.generation = 9;
     packet.length = 1;
     packet.sequence = 77;
     uint8_t data[VMMC_PAGE] = {1};
     deliver(&v, &packet, data);
     CHECK(heard_count == 0 && memory[0] == 1);
-    packet.flags = VMMC_NOTIFIES;
+    packet.flags = VMW_NOTIFY;
     data[0] = 2;
     deliver(&v, &packet, data);
     CHECK(heard_count == 1 && heard[0].written == 2); // after the data
     struct vmmc_packet header = heard_header(0);
     CHECK(memcmp(&header, &packet, sizeof header) == 0);
-    packet.kind = VMMC_IS_DU;
-    packet.flags = VMMC_NOTIFIES | VMMC_LAST;
+    packet.kind = VMW_DU;
+    packet.flags = VMW_NOTIFY | VMW_LAST;
     deliver(&v, &packet, data);
-    CHECK(heard_count == 2 && heard_header(1).kind == VMMC_IS_DU);
+    CHECK(heard_count == 2 && heard_header(1).kind == VMW_DU);
     // What is refused notifies no task; the sender's kernel learns of it.
     packet.generation = 8;
     deliver(&v, &packet, data);
-    CHECK(heard_count == 2 && sent_count == 1 && sent[0].header.kind == VMMC_IS_NACK);
+    CHECK(heard_count == 2 && sent_count == 1 && sent[0].header.kind == VMW_NACK);
     packet = sent[0].header;
-    packet.from = 1;
-    packet.to = 2;
+    packet.sender = 1;
+    packet.receiver = 2;
     deliver(&v, &packet, data);
     CHECK(heard_count == 3 && counted(&v, VMMC_NACKS_AT) == 1 && sent_count == 1);
     header = heard_header(2);
@@ -155,8 +156,8 @@ static void test_the_kernel_is_told_of_notifications_and_refusals(void)
 static bool heard_fill(unsigned number, bool high, uint32_t fill)
 {
     struct vmmc_packet p = heard_header(number);
-    return p.kind == VMMC_IS_FIFO && p.flags == high && p.count == fill && p.from == 1 &&
-           p.to == 1 && p.length == 0;
+    return p.kind == VMW_FIFO && p.flags == high && p.count == fill && p.sender == 1 &&
+           p.receiver == 1 && p.length == 0;
 }
 
 static void test_a_filling_fifo_is_told_once_and_when_it_is_low(void)
@@ -225,7 +226,7 @@ static void test_the_engine_pauses_while_the_fifo_has_no_room_for_its_packet(voi
     vmmc_timeout(&v, 12482800);
     CHECK(sent_count == 57 && vmmc_next_ns(&v) == 8386800 + 2040000 + 4128000);
     vmmc_timeout(&v, 14554800);
-    CHECK(sent_count == 58 && v.fifo_fill == 4128 && sent[57].header.flags == VMMC_LAST);
+    CHECK(sent_count == 58 && v.fifo_fill == 4128 && sent[57].header.flags == VMW_LAST);
     CHECK(vmmc_next_ns(&v) == UINT64_MAX && heard_count == 2);
     free(v.leaving);
 }
@@ -252,7 +253,7 @@ static void test_a_flood_of_short_transfers_leaves_the_last_quarter_free(void)
     CHECK(sent_count > 600000 / 165 - 50 && v.fifo_fill > 32768 / 4 * 3 - 33);
     CHECK(counted(&v, VMMC_DU + VMMC_ERRORS_AT) == 0);
     for (unsigned i = 0; i < sent_count; i++)
-        CHECK(sent[i].header.count == i && sent[i].header.flags == VMMC_LAST);
+        CHECK(sent[i].header.count == i && sent[i].header.flags == VMW_LAST);
     free(v.leaving);
 }
 
@@ -357,11 +358,11 @@ static void test_nothing_that_is_stored_or_arrives_breaks_the_adapter(void)
                 store(&v, now, at, strange(&state), size);
                 continue;
             }
-            uint8_t packet[VMMC_PACKET_MOST] = {0};
-            struct vmmc_packet header = {.version = 1, .from = 2, .to = 1};
+            uint8_t packet[VMW_PACKET_MOST] = {0};
+            struct vmmc_packet header = {.version = 1, .sender = 2, .receiver = 1};
             header.kind = (uint8_t)(draw >> 16 & 7);
             header.flags = (uint8_t)(draw >> 24);
-            header.export_id = (uint32_t)strange(&state);
+            header.export = (uint32_t)strange(&state);
             header.generation = (uint32_t)strange(&state);
             header.offset = (uint32_t)strange(&state);
             uint32_t length = (uint32_t)(draw >> 40) % (VMMC_PAGE + 1);
@@ -370,12 +371,12 @@ static void test_nothing_that_is_stored_or_arrives_breaks_the_adapter(void)
             uint64_t before = counted(&v, VMMC_REFUSED_AT) + counted(&v, VMMC_WRITTEN_AT) +
                               counted(&v, VMMC_NACKS_AT);
             unsigned heard_before = heard_count;
-            vmmc_receive(&v, now, packet, VMMC_HEADER + length);
+            vmmc_receive(&v, now, packet, VMW_HEADER + length);
             uint64_t after = counted(&v, VMMC_REFUSED_AT) + counted(&v, VMMC_WRITTEN_AT) +
                              counted(&v, VMMC_NACKS_AT);
             // Each packet is written, refused, or reported to the kernel.
-            CHECK(after == before + 1 || (after == before && header.kind == VMMC_IS_CONTROL &&
-                                          heard_count > heard_before));
+            CHECK(after == before + 1 ||
+                  (after == before && header.kind == VMW_CONTROL && heard_count > heard_before));
             refused = counted(&v, VMMC_REFUSED_AT);
         }
         CHECK(refused && heard_count == counted(&v, VMMC_TOLD_AT));
@@ -383,11 +384,12 @@ static void test_nothing_that_is_stored_or_arrives_breaks_the_adapter(void)
         uint32_t next[VMMC_NODES + 1] = {0};
         for (unsigned i = 0; i < sent_count; i++) {
             const struct vmmc_packet *p = &sent[i].header;
-            CHECK(p->to >= 1 && p->to <= VMMC_NODES && p->to != 1 && p->from == 1);
-            CHECK(p->sequence == next[p->to]++ && p->kind >= 1 && p->kind <= 4);
+            CHECK(p->receiver >= 1 && p->receiver <= VMMC_NODES && p->receiver != 1 &&
+                  p->sender == 1);
+            CHECK(p->sequence == next[p->receiver]++ && p->kind >= 1 && p->kind <= 4);
         }
         for (unsigned i = 0; i < heard_count; i++)
-            CHECK(heard[i].length >= 60 && heard[i].length <= TOLD_DATA_AT + VMMC_MESSAGE_MOST);
+            CHECK(heard[i].length >= 60 && heard[i].length <= TOLD_DATA_AT + VMW_MESSAGE_MOST);
         free(v.leaving);
     }
 }

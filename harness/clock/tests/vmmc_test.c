@@ -73,37 +73,38 @@ static void test_stores_are_combined_until_one_of_six_reasons(void)
     store(&v, 116, VMMC_AU + 26, 0x0b, 1);
     CHECK(sent_count == 0 && vmmc_next_ns(&v) == 1116);
     store(&v, 124, VMMC_AU + 28, 1, 4);
-    CHECK(sent_count == 1 && is(0, VMMC_IS_AU, VMMC_GAP, 5 * VMMC_PAGE + 16, 11));
+    CHECK(sent_count == 1 && is(0, VMW_AU, VMW_GAP, 5 * VMMC_PAGE + 16, 11));
     for (unsigned i = 0; i < 11; i++)
         CHECK(sent[0].data[i] == i + 1);
     const struct vmmc_packet *p = &sent[0].header;
-    CHECK(p->from == 1 && p->to == 2 && p->export_id == 3 && p->generation == 9 && p->count == 3);
+    CHECK(p->sender == 1 && p->receiver == 2 && p->export == 3 && p->generation == 9 &&
+          p->count == 3);
     vmmc_timeout(&v, 1123);
     CHECK(sent_count == 1 && vmmc_next_ns(&v) == 1124);
     vmmc_timeout(&v, 1124);
-    CHECK(sent_count == 2 && is(1, VMMC_IS_AU, VMMC_TIMER, 5 * VMMC_PAGE + 28, 4));
+    CHECK(sent_count == 2 && is(1, VMW_AU, VMW_TIMER, 5 * VMMC_PAGE + 28, 4));
 
     // The end of the page needs no timer.
     store(&v, 2000, VMMC_AU + VMMC_PAGE - 16, 1, 8);
     store(&v, 2008, VMMC_AU + VMMC_PAGE - 8, 2, 8);
-    CHECK(sent_count == 3 && is(2, VMMC_IS_AU, VMMC_PAGE_END, 6 * VMMC_PAGE - 16, 16));
+    CHECK(sent_count == 3 && is(2, VMW_AU, VMW_PAGE_END, 6 * VMMC_PAGE - 16, 16));
 
     // 64 bytes are combined: exactly, or as many as fit.
     for (unsigned i = 0; i < 8; i++)
         store(&v, 3000 + 8 * i, VMMC_AU + 8 * i, i, 8);
-    CHECK(sent_count == 4 && is(3, VMMC_IS_AU, VMMC_FULL, 5 * VMMC_PAGE, 64));
+    CHECK(sent_count == 4 && is(3, VMW_AU, VMW_FULL, 5 * VMMC_PAGE, 64));
     for (unsigned i = 0; i < 9; i++)
         store(&v, 4000 + 8 * i, VMMC_AU + (i ? 4 + 8 * (i - 1) : 0), i, i ? 8 : 4);
-    CHECK(sent_count == 5 && is(4, VMMC_IS_AU, VMMC_FULL, 5 * VMMC_PAGE, 60));
+    CHECK(sent_count == 5 && is(4, VMW_AU, VMW_FULL, 5 * VMMC_PAGE, 60));
 
     // A store to the other page pushes it out, and leaves alone.
     store(&v, 5000, VMMC_AU + VMMC_PAGE + 8, 7, 8);
-    CHECK(sent_count == 7 && is(5, VMMC_IS_AU, VMMC_GAP, 5 * VMMC_PAGE + 60, 8));
-    CHECK(is(6, VMMC_IS_AU, VMMC_UNCOMBINED, 6 * VMMC_PAGE + 8, 8));
+    CHECK(sent_count == 7 && is(5, VMW_AU, VMW_GAP, 5 * VMMC_PAGE + 60, 8));
+    CHECK(is(6, VMW_AU, VMW_UNCOMBINED, 6 * VMMC_PAGE + 8, 8));
 
     store(&v, 6000, VMMC_AU, 1, 8);
     store(&v, 6008, VMMC_FLUSH_AT, 0, 4);
-    CHECK(sent_count == 8 && is(7, VMMC_IS_AU, VMMC_FLUSHED, 5 * VMMC_PAGE, 8));
+    CHECK(sent_count == 8 && is(7, VMW_AU, VMW_FLUSHED, 5 * VMMC_PAGE, 8));
     CHECK(vmmc_next_ns(&v) == UINT64_MAX);
     CHECK(counted(&v, VMMC_PACKETS_AT) == 8 && counted(&v, VMMC_STORES_AT) == 25);
     free(v.leaving);
@@ -149,14 +150,14 @@ static void test_a_transfer_is_read_and_leaves_page_by_page(void)
     // What is being combined left before the transfer: it was stored before.
     store(&v, 3195799, VMMC_AU, 1, 8);
     vmmc_timeout(&v, 3195800);
-    CHECK(sent_count == 2 && is(0, VMMC_IS_AU, VMMC_GAP, 0, 8));
-    CHECK(is(1, VMMC_IS_DU, 0, 5000, 3192) && sent[1].header.flags == 0);
+    CHECK(sent_count == 2 && is(0, VMW_AU, VMW_GAP, 0, 8));
+    CHECK(is(1, VMW_DU, 0, 5000, 3192) && sent[1].header.flags == 0);
     CHECK(sent[1].data[0] == 1 && sent[1].data[96] == 2);
     CHECK(counted(&v, page + VMMC_PENDING_AT) == 1);
     CHECK(vmmc_next_ns(&v) == 3195800 + 808000);
     vmmc_timeout(&v, 4003800);
-    CHECK(sent_count == 3 && is(2, VMMC_IS_DU, 0, 8192, 808));
-    CHECK(sent[2].header.flags == VMMC_LAST && sent[2].data[0] == 3);
+    CHECK(sent_count == 3 && is(2, VMW_DU, 0, 8192, 808));
+    CHECK(sent[2].header.flags == VMW_LAST && sent[2].data[0] == 3);
     CHECK(counted(&v, page + VMMC_PENDING_AT) == 0 && counted(&v, page + VMMC_ERRORS_AT) == 0);
     CHECK(vmmc_next_ns(&v) == UINT64_MAX);
     free(v.leaving);
@@ -175,7 +176,7 @@ static void test_transfers_follow_one_another(void)
         uint64_t at = 2800 + 8000 * (uint64_t)(i + 1);
         CHECK(vmmc_next_ns(&v) == at);
         vmmc_timeout(&v, at);
-        CHECK(sent_count == i + 1 && is(i, VMMC_IS_DU, 0, 8 * i, 8) && sent[i].header.count == i);
+        CHECK(sent_count == i + 1 && is(i, VMW_DU, 0, 8 * i, 8) && sent[i].header.count == i);
     }
     free(v.leaving);
 }
@@ -222,8 +223,8 @@ static void test_only_an_export_of_that_generation_is_written(void)
     make_list(0, 1, 2);
     export(&v, 3, 9, 2, 0);
     const uint8_t data[VMMC_PAGE] = {0xaa, 0xbb, 0xcc};
-    struct vmmc_packet packet = {.version = 1, .kind = VMMC_IS_AU, .from = 1, .to = 2};
-    packet.export_id = 3;
+    struct vmmc_packet packet = {.version = 1, .kind = VMW_AU, .sender = 1, .receiver = 2};
+    packet.export = 3;
     packet.generation = 9;
     packet.offset = VMMC_PAGE + 5;
     packet.length = 3;
@@ -242,20 +243,20 @@ static void test_only_an_export_of_that_generation_is_written(void)
     memcpy(before, memory, sizeof memory);
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
         packet = good;
-        packet.export_id = bad[i].export_id;
+        packet.export = bad[i].export_id;
         packet.generation = bad[i].generation;
         packet.offset = bad[i].offset;
         deliver(&v, &packet, data);
         CHECK(memcmp(before, memory, sizeof memory) == 0);
         CHECK(counted(&v, VMMC_REFUSED_AT) == i + 1 && sent_count == i + 1);
-        CHECK(is(i, VMMC_IS_NACK, 0, bad[i].offset, 0) && sent[i].header.to == 1);
-        CHECK(sent[i].header.export_id == bad[i].export_id &&
+        CHECK(is(i, VMW_NACK, 0, bad[i].offset, 0) && sent[i].header.receiver == 1);
+        CHECK(sent[i].header.export == bad[i].export_id &&
               sent[i].header.generation == bad[i].generation);
     }
     // A NACK is counted and not answered.
     unsigned answers = sent_count;
     packet = good;
-    packet.kind = VMMC_IS_NACK;
+    packet.kind = VMW_NACK;
     packet.length = 0;
     deliver(&v, &packet, data);
     CHECK(counted(&v, VMMC_NACKS_AT) == 1 && sent_count == answers);

@@ -37,9 +37,9 @@ static unsigned heard_count;
 static inline void send(const uint8_t *packet, size_t length)
 {
     CHECK(sent_count < SENT_MOST);
-    memcpy(&sent[sent_count].header, packet, VMMC_HEADER);
-    CHECK(length == VMMC_HEADER + sent[sent_count].header.length);
-    memcpy(sent[sent_count++].data, packet + VMMC_HEADER, length - VMMC_HEADER);
+    memcpy(&sent[sent_count].header, packet, VMW_HEADER);
+    CHECK(length == VMW_HEADER + sent[sent_count].header.length);
+    memcpy(sent[sent_count++].data, packet + VMW_HEADER, length - VMW_HEADER);
 }
 
 static inline void read_memory(uint64_t address, void *bytes, uint64_t length)
@@ -140,10 +140,10 @@ static inline uint64_t transfer(unsigned slot, uint64_t source, uint64_t at, uin
 
 static inline void deliver(struct vmmc *v, const struct vmmc_packet *header, const uint8_t *data)
 {
-    uint8_t packet[VMMC_PACKET_MOST];
-    memcpy(packet, header, VMMC_HEADER);
-    memcpy(packet + VMMC_HEADER, data, header->length);
-    vmmc_receive(v, 0, packet, VMMC_HEADER + header->length);
+    uint8_t packet[VMW_PACKET_MOST];
+    memcpy(packet, header, VMW_HEADER);
+    memcpy(packet + VMW_HEADER, data, header->length);
+    vmmc_receive(v, 0, packet, VMW_HEADER + header->length);
 }
 
 static inline void export(struct vmmc *v, unsigned number, uint32_t generation, uint32_t pages,

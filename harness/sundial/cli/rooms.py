@@ -245,8 +245,8 @@ def topology_drawing(network: Network, *, as_svg: bool) -> str:
 def papers() -> list[tuple[Any, list[str]]]:
     """The papers whose experiments can be reproduced, each with the scales that it has."""
     room = _room("sundial.reproduce.paper")
-    found = [room.reproduction(name) for name in room.papers()]
-    return [(each.paper(), list(each.scales)) for each in found]
+    found = [room.reproduction(name).paper() for name in room.papers()]
+    return [(paper, list(paper.scales)) for paper in found]
 
 
 def reproduce(

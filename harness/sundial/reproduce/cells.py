@@ -45,6 +45,15 @@ class Cell:
             return None
         return self.parts.instructions(*self.instruction_ns)
 
+    @property
+    def by_end(self) -> tuple[int, int]:
+        """Instructions of the client and of the server, without what the wire hides; only where both are known."""
+        assert self.parts is not None
+        assert self.instruction_ns is not None
+        times = self.parts.client_ns, self.parts.server_ns
+        client, server = (round(ns / each) for ns, each in zip(times, self.instruction_ns, strict=True))
+        return client, server
+
 
 @dataclass(frozen=True)
 class Row:
@@ -54,12 +63,14 @@ class Row:
     cell: Cell
 
 
+Beside = tuple[int, "Column", float | None, Cell | None]
+"""Size, column, printed value, measured value."""
 Cells = Mapping[tuple[int, str, int], Cell]
 """Measured values by table, column and size."""
 
 
-def of_table(table: Table, cells: Cells) -> Iterator[tuple[int, Column, float | None, Cell | None]]:
-    """Size, column, printed value, measured value: by size, then by column."""
+def of_table(table: Table, cells: Cells) -> Iterator[Beside]:
+    """By size, then by column."""
     for size in table.sizes:
         for column in table.columns:
             yield size, column, table.printed(column, size), cells.get((table.number, column.key, size))

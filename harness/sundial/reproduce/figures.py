@@ -17,8 +17,35 @@ from sundial.reproduce.cells import Cells, Row
 from sundial.reproduce.paper import Table
 
 HEIGHT_IN = 4.1
+Points = Mapping[int, float]
 _Line = tuple[str, str, list[tuple[int, float]]]
 """Label, colour, points."""
+
+
+def one_axis(figure: Figure, *, left: float = 0.72, right: float = 0.2, top: float = 0.62) -> Axes:
+    """The only axis of a figure; margins in inches."""
+    axis: Axes = figure.subplots(
+        1, 1, gridspec_kw=plotting.margins(figure, left=left, right=right, top=top, bottom=0.52)
+    )
+    return axis
+
+
+def legend_above(figure: Figure, columns: int, *, narrow: int = 1, left: float = 0.04) -> None:
+    """What the first axis shows, in at most so many columns."""
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    columns = narrow if plotting.is_narrow(figure) else min(columns, len(names))
+    figure.legend(handles, names, ncols=columns, fontsize=8, loc="upper left", bbox_to_anchor=(left, 1.0))
+
+
+def xy(points: Points) -> tuple[list[int], list[float]]:
+    """In the order of x."""
+    return sorted(points), [points[each] for each in sorted(points)]
+
+
+def plot_printed(axis: Axes, points: Points, label: str) -> None:
+    """What a paper printed: hollow, dashed."""
+    axis.plot(*xy(points), color=palette.MUTED, linestyle="--", marker="o", markersize=4.5,
+              markerfacecolor=palette.PAPER, linewidth=1.0, label=label)  # fmt: skip
 
 
 def draw_table(table: Table, cells: Cells, colours: Mapping[str, str], folder: Path) -> Drawing | None:
@@ -29,8 +56,7 @@ def draw_table(table: Table, cells: Cells, colours: Mapping[str, str], folder: P
         return None
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, left=0.72, right=1.9, top=0.3, bottom=0.52)
-        axis = figure.subplots(1, 1, gridspec_kw=place)
+        axis = one_axis(figure, right=1.9, top=0.3)
         labels = []
         for name, colour, points in lines:
             printed = name.endswith("printed")
@@ -64,7 +90,7 @@ def _lines(table: Table, cells: Cells, colours: Mapping[str, str]) -> Iterator[_
         if printed:
             yield f"{column.system}, printed", colour, printed
         if measured:
-            yield column.ours or column.system, colour, measured
+            yield column.here, colour, measured
 
 
 def draw_rows(
@@ -81,8 +107,7 @@ def draw_rows(
     unit = rows[0].cell.unit
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, left=0.82, right=1.1, top=0.3, bottom=0.52)
-        axis = figure.subplots(1, 1, gridspec_kw=place)
+        axis = one_axis(figure, left=0.82, right=1.1, top=0.3)
         labels = []
         for name, points in by_name.items():
             colour = colours.get(name, palette.INK)

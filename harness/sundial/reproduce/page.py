@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
 from sundial.reproduce.cells import Cell, Row
+from sundial.reproduce.prose import markdown
 from sundial.reproduce.runs import RUNS, Bench, Made
 from sundial.reproduce.verdicts import MET, Verdict
 from sundial.whole import whole as whole_file
@@ -43,7 +44,7 @@ class Section:
     remarks: str = ""
     reasons: Sequence[str] = ()
     """Behind a fold."""
-    reasons_title: str = "Each difference in words"
+    reasons_title: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ def _html(folder: Path, page: Page, bench: Bench, command: Sequence[str]) -> str
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["markdown"] = markdown
     style = (STYLE / "style.css").read_text(encoding="utf-8")
     style = style.replace("LIGHT-COLOURS", palette.css_variables(dark=False))
     style = style.replace("DARK-COLOURS", palette.css_variables(dark=True))
@@ -118,6 +120,12 @@ def shares(cell: Cell | None) -> tuple[str, ...]:
     return (*times, whole(cell.instructions), whole(parts.frames), whole(parts.wire_bytes))
 
 
+def table_of_captures(runs: Iterable[tuple[str, Sequence[str], Sequence[str]]], *titles: str) -> Table:
+    """Runs, what is in each by the titles, and their captures."""
+    rows = tuple((report_link(run, run), *what, capture_links(run, captures)) for run, what, captures in runs)
+    return Table("Captures", (*words("Run", *titles), CAPTURE), rows)
+
+
 def table_of_rows(rows: Sequence[Row], first: str, second: str) -> Table:
     """Values beyond the paper, with what they are made of (times) or their median round trip (rates)."""
     timed = any(row.cell.parts is not None for row in rows)
@@ -133,16 +141,7 @@ def table_of_rows(rows: Sequence[Row], first: str, second: str) -> Table:
     return Table("", head, tuple(body))
 
 
-def statements_section(verdicts: Sequence[Verdict], prose: str) -> Section:
-    """What the paper says, and whether it is so here; the reasons behind a fold."""
-    reasons = [f"{each.statement.id}, {each.outcome}: {each.reason}." for each in verdicts]
-    return Section(
-        "statements", "Statements of the paper", "Statements", prose, table=_statements(verdicts), reasons=reasons,
-        reasons_title="Reasons",
-    )  # fmt: skip
-
-
-def _statements(verdicts: Sequence[Verdict]) -> Table:
+def statements_table(verdicts: Sequence[Verdict]) -> Table:
     """Expected, measured, and whether it is so; what is not met is marked."""
     rows = tuple(
         (each.statement.id, each.statement.figure, each.statement.text, each.statement.expected, each.measured,

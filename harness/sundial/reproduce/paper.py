@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import polars as pl
+from pydantic import model_validator
 
 from sundial import kinds
 from sundial.errors import BadInput
 from sundial.model.fields import Strict
-from sundial.model.source import read, validate
 from sundial.reproduce.page import Page
 from sundial.reproduce.runs import Bench
+
+Scale = Literal["smoke", "quick", "full", "paper"]
 
 
 class Column(Strict):
@@ -29,6 +31,11 @@ class Column(Strict):
     printed: tuple[float, ...] | None
     """By size; None where the paper has no such column."""
 
+    @property
+    def here(self) -> str:
+        """What is measured."""
+        return self.ours or self.system
+
 
 class Table(Strict):
     """One table of the paper."""
@@ -42,26 +49,55 @@ class Table(Strict):
     def printed(self, column: Column, size: int) -> float | None:
         return None if column.printed is None else column.printed[self.sizes.index(size)]
 
+    def column(self, key: str) -> Column:
+        """Where its values come from."""
+        return {column.key: column for column in self.columns}[key]
+
+
+class Heading(Strict):
+    """A section of the page; its prose is below the same anchor in page.md."""
+
+    anchor: str
+    title: str = ""
+    """Without one: its figure's."""
+    link: str
+    """In the list of contents."""
+    figure: str = ""
+    """Stem of a drawing."""
+    table: str = ""
+    parts: str = ""
+    """A second table, which is left out where it has no rows."""
+    optional: bool = False
+    """Left out where neither its figure was drawn nor its table has rows."""
+
+    @model_validator(mode="after")
+    def _has_a_title(self) -> Self:
+        if not self.title and not (self.figure and self.optional):
+            raise BadInput("a section without a title needs a figure and optional: true")
+        return self
+
 
 class Paper(Strict):
-    """A paper and the tables in it. A paper with more than that to say extends this class."""
+    """paper.yaml: what a paper printed, how much of it is run, and the sections of its page.
+
+    A paper with more than that to say extends this class.
+    """
 
     name: str
     title: str
     authors: str
     published: str
+    scales: Mapping[Scale, Any]
+    """How much is run, the smallest first; `full` is the default."""
     tables: tuple[Table, ...] = ()
+    sections: tuple[Heading, ...]
+
+    @property
+    def reference(self) -> str:
+        return f"{self.authors}: {self.title}. {self.published}."
 
     def table(self, number: int) -> Table:
         return {table.number: table for table in self.tables}[number]
-
-
-PaperT = TypeVar("PaperT", bound=Paper)
-
-
-def read_paper(path: Path, model: type[PaperT]) -> PaperT:
-    """A paper from its data file. Raises BadInput."""
-    return validate(read(path, str(path)), model)
 
 
 class Outcome(Protocol):
@@ -87,12 +123,8 @@ class Reproduction(Protocol):
     def paper(self) -> Paper:
         """The paper's data. Raises BadInput where its file is damaged."""
 
-    @property
-    def scales(self) -> Sequence[str]:
-        """Which of smoke, quick, full and paper it has, in that order; `full` is what runs if nothing is said."""
-
     def perform(self, bench: Bench, *, scale: str) -> Outcome:
-        """All runs, one after the other, in the extent of one of `scales`.
+        """All runs, one after the other, in the extent of one of the paper's scales.
 
         Raises RunFailed where so much failed that there is nothing to show.
         """

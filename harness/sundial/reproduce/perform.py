@@ -66,9 +66,10 @@ def perform(request: Request, doors: Doors, progress: Progress) -> Reproduced:
     Raises BadInput, HostLacks, Interrupted; RunFailed where so much failed that there is nothing to show.
     """
     paper = reproduction(request.name)
-    if request.scale not in paper.scales:
+    scales = paper.paper().scales
+    if request.scale not in scales:
         what = f"{request.name} has no scale {request.scale!r}"
-        raise BadInput(what, file="--scale", allowed=", ".join(paper.scales))
+        raise BadInput(what, file="--scale", allowed=", ".join(scales))
     partial, final = _claim(request)
     lock = own(partial)
     _index(partial, [], {}, request.command, "interrupted", {})

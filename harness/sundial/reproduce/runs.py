@@ -45,6 +45,14 @@ class Spec:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One run, and what is done with it once it is made."""
+
+    spec: Spec
+    take: Callable[[Measured], None]
+
+
+@dataclass(frozen=True)
 class Made:
     """What became of one run."""
 
@@ -127,6 +135,12 @@ class Bench:
                 yield None
             else:
                 yield Measured(task.out)
+
+    def take_all(self, steps: Sequence[Step], mips: Mips) -> None:
+        """All of these at one speed; those that fail are left out."""
+        for step, made in zip(steps, self.make_all((step.spec, mips) for step in steps), strict=True):
+            if made is not None:
+                step.take(made)
 
     def _pin_others(self, tasks: Sequence[Task]) -> None:
         """Build and copy what these runs boot and was not there before: images that are built on demand."""

@@ -42,10 +42,6 @@ class OneRun:
     def paper(self) -> Paper:
         return self.of.paper()
 
-    @property
-    def scales(self) -> Sequence[str]:
-        return self.of.scales
-
     def perform(self, bench: Bench, *, scale: str) -> OneRunOutcome:
         workload = {"app": "raw", "transports": ["udp"], "sizes": [16], "calls": 1}
         bench.expect(1)

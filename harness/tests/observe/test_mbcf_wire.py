@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table that mbcf/generate.py wrote against frames packed by hand."""
+"""The table that wiregen.py wrote against frames packed by hand."""
 
 from __future__ import annotations
 

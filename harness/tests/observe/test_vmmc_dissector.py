@@ -81,7 +81,7 @@ def test_every_field_of_the_header(bed: VmmcBed) -> None:
     ]
     shown = tshark(bed).splitlines()
     assert shown == tshark(bed, read=READ.by_itself).splitlines()
-    assert "1 → 2 AU [NOTIFY] Seq=1 Export=3.9 Offset=64 Len=8 (not combined)" in shown[4]
+    assert "1 → 2 AU [NOTIFY] Seq=1 Export=3.9 Offset=64 Len=8 (uncombined)" in shown[4]
     assert "DU [LAST] Seq=3" in shown[8]
     assert fields(bed, "vmmc.import.name", "vmmc.import.use", "vmmc.import.granted_in", shown="vmmc.kind == 2") == [
         ["memory", "0", "4"], ["memory", "0", "3"]

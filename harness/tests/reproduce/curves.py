@@ -9,10 +9,9 @@ from functools import cache
 
 from sundial.papers.kedziera98.curves import Curve, OnWire, Point
 from sundial.papers.kedziera98.names import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP
-from sundial.papers.kedziera98.paper import PATH, Kedziera98
+from sundial.papers.kedziera98.reproduce import KIND
 from sundial.papers.kedziera98.results import Results
 from sundial.papers.kedziera98.wire import Expected
-from sundial.reproduce.paper import read_paper
 from sundial.reproduce.shares import Share
 
 GRID = range(16, 8193, 16)
@@ -141,4 +140,4 @@ def results(curves: Mapping[str, Curve] | None = None, **changed: Curve | None) 
         made.pop(key)
         if one is not None:
             made[key] = one
-    return Results(paper=read_paper(PATH, Kedziera98), scale="full", curves=made)
+    return Results(paper=KIND.paper(), scale="full", curves=made)

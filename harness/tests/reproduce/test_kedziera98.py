@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,12 @@ import pytest
 from sundial.errors import RunFailed
 from sundial.model.experiment import Experiment
 from sundial.papers.kedziera98.experiments import FITS, fit_machine
-from sundial.papers.kedziera98.extents import EXTENTS
 from sundial.papers.kedziera98.paper import Kedziera98, Value
-from sundial.papers.kedziera98.reproduce import KIND, KedzieraOutcome
+from sundial.papers.kedziera98.reproduce import KIND
 from sundial.papers.kedziera98.results import Results
-from sundial.papers.kedziera98.tables import JUDGED_BY
+from sundial.papers.kedziera98.statements import STATEMENTS
 from sundial.report.plotting import Pictures, pictures
+from sundial.reproduce.declared import DeclaredOutcome
 from sundial.reproduce.perform import Reproduced, Request, perform
 from sundial.reproduce.runs import Bench
 from tests.reproduce.house import House
@@ -43,8 +42,8 @@ def reproduced(folder: Path, house: House, scale: str = "smoke") -> Reproduced:
     return perform(request, house.doors(), Silence())
 
 
-def outcome(made: Reproduced) -> KedzieraOutcome:
-    assert isinstance(made.outcome, KedzieraOutcome)
+def outcome(made: Reproduced) -> DeclaredOutcome[Kedziera98, Results]:
+    assert isinstance(made.outcome, DeclaredOutcome)
     return made.outcome
 
 
@@ -77,8 +76,7 @@ def test_a_speed_is_searched_for_by_what_the_paper_prints(tmp_path: Path) -> Non
     bench.images = {"linux": {}}
     (tmp_path / ".images").mkdir()
     paper = KIND.paper()
-    assert isinstance(paper, Kedziera98)
-    extent = replace(EXTENTS["smoke"], search=True)
+    extent = paper.scales["smoke"].model_copy(update={"search": True})
     fit = fit_machine(Results(paper, "smoke"), bench, extent, {}, *FITS[0])
     # 2 * 8192 bytes at 7 MB/s.
     assert fit.printed_us == pytest.approx(2340.57, abs=0.01)
@@ -128,8 +126,7 @@ def expanded(workload: dict[str, Any]) -> list[int]:
 
 def test_every_number_of_the_text_is_judged() -> None:
     paper = KIND.paper()
-    assert isinstance(paper, Kedziera98)
-    assert {value.id for value in paper.values} == set(JUDGED_BY)
+    assert {value.statement for value in paper.values} <= {statement.id for statement in STATEMENTS}
     assert paper.tables == ()
     assert [paper.value(name).text for name in ("atm", "linux-tcp", "raw-udp")] == [
         "to 7 MB/s", "above 500 kB/s", "1.4 to 4 times",
@@ -139,7 +136,9 @@ def test_every_number_of_the_text_is_judged() -> None:
 @pytest.mark.parametrize(("number", "kind"), [(3.0, "range"), ((3.0, 4.0), "to")])
 def test_a_range_has_two_numbers(number: float | tuple[float, float], kind: str) -> None:
     with pytest.raises(ValueError, match="a range has two numbers, everything else has one"):
-        Value.model_validate({"id": "x", "quantity": "y", "number": number, "unit": "%", "kind": kind})
+        Value.model_validate(
+            {"id": "x", "statement": "A1", "quantity": "y", "number": number, "unit": "%", "kind": kind}
+        )
 
 
 def test_each_machine_has_its_own_speed(done: Reproduced) -> None:

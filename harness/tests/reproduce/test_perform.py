@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from sundial.errors import BadInput
-from sundial.papers.kamesawa98.reproduce import KamesawaOutcome
 from sundial.papers.kamesawa98.results import Results
 from sundial.report.plotting import Pictures, pictures
 from sundial.reproduce.cells import of_table
+from sundial.reproduce.declared import DeclaredOutcome
 from sundial.reproduce.paper import reproduction
 from sundial.reproduce.perform import Reproduced, Request, perform
 from sundial.reproduce.runs import Bench, Spec
@@ -39,7 +39,8 @@ def reproduced(folder: Path, house: House, words: Words | None = None) -> Reprod
 
 
 def results_of(made: Reproduced) -> Results:
-    assert isinstance(made.outcome, KamesawaOutcome)
+    assert isinstance(made.outcome, DeclaredOutcome)
+    assert isinstance(made.outcome.results, Results)
     return made.outcome.results
 
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from sundial.papers.bilas97.extents import Extent
 from sundial.papers.bilas97.packets import OverBackplane
-from sundial.papers.bilas97.paper import Bilas97
+from sundial.papers.bilas97.paper import Bilas97, Extent
 from sundial.papers.bilas97.results import CLIENT, ECHOES, FLOOR, HARDWARE, SERVER, Compared, Part, Results
 from sundial.papers.bilas97.steps import divided
 from sundial.reproduce.cells import Cell, Row, cell_of_round_trip

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
 from sundial.model.fields import Strict
-from sundial.reproduce.paper import Paper
+from sundial.reproduce.paper import Paper, Scale
 
 
 class Null(Strict):
@@ -24,9 +24,23 @@ class Hardware(Strict):
     megabytes_per_s: float
 
 
+class Extent(Strict):
+    """Calls of one kind and size, and sizes in bytes."""
+
+    calls: int
+    sizes: tuple[int, ...]
+    """Of calls."""
+    stream_sizes: tuple[int, ...]
+    transfers: int
+    """Of a stream."""
+    latencies: tuple[str, ...]
+    """Of a word over the backplane: a design's, the default's, and the project's own figure."""
+
+
 class Bilas97(Paper):
     """A paper of which the abstract's figures are known, and no table."""
 
+    scales: Mapping[Scale, Extent]
     null_us: Null
     above_hardware_us: float
     """The null call of ShrimpRPC is so much above the hardware's least."""
@@ -36,6 +50,3 @@ class Bilas97(Paper):
     def floor_us(self) -> float:
         """A round trip of the hardware alone."""
         return self.null_us.shrimprpc - self.above_hardware_us
-
-
-PATH = Path(__file__).with_name("paper.yaml")

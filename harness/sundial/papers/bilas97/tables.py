@@ -59,6 +59,12 @@ def rows_table(rows: Sequence[Row], title: str, of: Column) -> Table:
     return Table(title, (*words("System"), of, *numbers("Measured (us)"), *PARTS, CAPTURE), listed)
 
 
+def sizes_table(results: Results) -> Table:
+    """What round trips by size are made of."""
+    rows = sorted(results.sizes, key=lambda row: int(row.names[1]))
+    return rows_table(rows, "What they are made of", *numbers("Size (B)"))
+
+
 def grid_table(rows: Sequence[Row], title: str, of: str, digits: int) -> Table:
     """A row for each second name, a column for each first one."""
     found = {row.names: row.cell for row in rows}

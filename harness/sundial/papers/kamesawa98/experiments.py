@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from sundial.papers.kamesawa98.faults import DEATHS, Fault, fault_rows, fault_specs
-from sundial.papers.kamesawa98.paper import Kamesawa98
+from sundial.papers.kamesawa98.faults import Fault, fault_rows, fault_specs
+from sundial.papers.kamesawa98.paper import Extent, Kamesawa98
 from sundial.papers.kamesawa98.results import Results
 from sundial.reproduce.cells import Row, cell_of_rate, cell_of_round_trip, cell_of_stream
 from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured
-from sundial.reproduce.runs import Bench, Spec
+from sundial.reproduce.runs import Bench, Spec, Step
 from sundial.units import MIPS_VALUES
 from sundial.workloads.mbcf.transports import NAMES as MBCF_TRANSPORTS
 
@@ -27,37 +26,7 @@ DEPTH_TRANSPORTS = ("mbcf3", "mbcf3b")
 LARGE = [4096, 16384, 65536]
 
 
-@dataclass(frozen=True)
-class Extent:
-    """How much is run."""
-
-    calls: int
-    operations: int
-    """Of a stream."""
-    clients: tuple[int, ...]
-    depths: tuple[int, ...]
-    rates: tuple[int, ...]
-    """Loss, duplication and reordering, in percent."""
-    deaths: tuple[str, ...]
-    fault_calls: int
-    long_calls: int
-    """Of the long run that must lose and double nothing."""
-
-
-FULL = Extent(50, 400, (1, 2, 4, 8), (1, 2, 4, 8, 16, 32), (0, 5, 10, 20, 30), DEATHS, 400, 100_000)
-QUICK = Extent(9, 400, (1, 4), (1, 8, 32), (0, 30), ("during",), 60, 2_000)
-EXTENTS = {"quick": QUICK, "full": FULL}
-
-
-@dataclass(frozen=True)
-class Step:
-    """One run, and what is done with it once it is made."""
-
-    spec: Spec
-    take: Callable[[Measured], None]
-
-
-def perform(paper: Kamesawa98, bench: Bench, extent: Extent) -> Results:
+def perform(paper: Kamesawa98, bench: Bench, extent: Extent, scale: str) -> Results:
     """All runs. Raises RunFailed where the machine model cannot be found."""
     after_model = 1 + len(WIRES) + 1 + len(DEPTH_TRANSPORTS) + len(extent.clients) + len(list(fault_specs(extent)))
     bench.expect(3 * len(WIRES) + after_model)
@@ -74,7 +43,7 @@ def perform(paper: Kamesawa98, bench: Bench, extent: Extent) -> Results:
 
     best, tried = nearest(MIPS_VALUES, FIRST_MIPS, _reference(paper), measure)
     bench.expect(after_model)
-    results = Results(paper, best, tuple(tried), extent.long_calls < FULL.long_calls)
+    results = Results(paper, scale, best, tuple(tried))
     for number, run in linux[best.mips].items():
         _put_trips(results, number, "linux-udp", run, paper.table(number).sizes, transport="udp")
     steps = [
@@ -84,10 +53,7 @@ def perform(paper: Kamesawa98, bench: Bench, extent: Extent) -> Results:
         *_clients(results, extent),
         *_faults(results, extent),
     ]
-    runs = bench.make_all((step.spec, best.mips) for step in steps)
-    for step, made in zip(steps, runs, strict=True):
-        if made is not None:
-            step.take(made)
+    bench.take_all(steps, best.mips)
     return results
 
 

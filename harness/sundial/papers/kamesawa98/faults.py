@@ -5,30 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from sundial.papers.kamesawa98.paper import Extent
 from sundial.papers.kamesawa98.results import FaultRow
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Spec
 
-DEATHS = ("before", "during", "after")
 KINDS = (("at_least_once", "udp"), ("at_most_once", "udp"), ("exactly_once", "mbcf3"))
 """Semantics, and the transport that gives it without help or with a reply cache."""
 LONG_RATE = 30
 DYING_CALL, DYING_CALLS = 10, 20
-
-
-class Extent(Protocol):
-    """How much is run; see `experiments.Extent`."""
-
-    @property
-    def rates(self) -> tuple[int, ...]: ...
-    @property
-    def deaths(self) -> tuple[str, ...]: ...
-    @property
-    def fault_calls(self) -> int: ...
-    @property
-    def long_calls(self) -> int: ...
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 from sundial.errors import RunFailed
 from sundial.papers.kedziera98 import names
 from sundial.papers.kedziera98.curves import PAPER, curve_of
-from sundial.papers.kedziera98.extents import LAST, Band, Extent
-from sundial.papers.kedziera98.paper import Kedziera98
+from sundial.papers.kedziera98.names import LAST
+from sundial.papers.kedziera98.paper import Band, Extent, Kedziera98
 from sundial.papers.kedziera98.results import Control, Fit, Results, Stream
 from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured
@@ -152,7 +152,7 @@ def fit_machine(
             f"{plan.key}-{str(mips.normalize()).replace('.', '-')}-mips", plan.name, f"{plan.about}: {mips:f} mips",
             plan.topology, plan.machines, plan.transport, plan.workload, plan.options,
         )  # fmt: skip
-        workloads = _calling(plan, [([LAST], extent.fit_calls)], max(2, extent.series))
+        workloads = _calling(plan, [Band(sizes=(LAST,), calls=extent.fit_calls)], max(2, extent.series))
         run = bench.make(*_run_of(extent, named, {**known, machine: mips}, workloads))
         point = None if run is None else curve_of(plan.key, plan.name, run, plan.transport).points.get(LAST)
         if point is None:
@@ -171,7 +171,7 @@ def _calling(plan: Plan, bands: Sequence[Band], series: int) -> list[dict[str, A
         **plan.workload, "transports": [plan.transport], "series": series, "warmup": 1, "order": "seeded",
         "connection": "per-size", **plan.options,
     }  # fmt: skip
-    return [{**common, "sizes": list(sizes), "calls": calls} for sizes, calls in bands]
+    return [{**common, "sizes": list(band.sizes), "calls": band.calls} for band in bands]
 
 
 def _run_of(

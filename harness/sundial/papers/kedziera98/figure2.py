@@ -15,8 +15,8 @@ from matplotlib.ticker import MaxNLocator
 from sundial.papers.kedziera98 import names
 from sundial.papers.kedziera98.arithmetic import beside_line, fold, neighbours
 from sundial.papers.kedziera98.curves import Curve
-from sundial.papers.kedziera98.extents import GRID, WINDOW
 from sundial.papers.kedziera98.figures import COLOURS, Panel, draw_panels
+from sundial.papers.kedziera98.names import GRID, WINDOW
 from sundial.papers.kedziera98.statements_cells import PERIOD, cells_of, packets_of, teeth, tooth_us, wire_times_us
 from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing

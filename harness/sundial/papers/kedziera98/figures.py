@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of kedziera98, measured; beside each what the text prints, and nothing that it does not."""
+"""The figures of kedziera98, measured; beside each what the text prints, and nothing that it does not.
+
+`drawings` has which there are.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.names import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP
 from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing
+from sundial.reproduce.figures import legend_above, one_axis, xy
 from sundial.workloads.raw.report import LINES as RAW
 from sundial.workloads.sunrpc.report import LINES as RPC
 
@@ -76,7 +80,7 @@ def draw_throughput(
             _line(left[0], curve.rates_kBps, COLOURS[curve.key], curve.name)
             if bound:
                 name = f"{curve.name}: the wires allow"
-                left[0].plot(*_xy(bound), color=COLOURS[curve.key], linestyle="--", linewidth=1.1, label=name)
+                left[0].plot(*xy(bound), color=COLOURS[curve.key], linestyle="--", linewidth=1.1, label=name)
         if band is not None:
             left[0].fill_between(
                 band.sizes, band.low, band.high, color=band.colour, alpha=0.16, linewidth=0, label=band.text
@@ -85,7 +89,7 @@ def draw_throughput(
         plotting.value_axis(left[0], "kB/s, both directions", least, top, log=log)
         plotting.size_axis(left[0], sizes, log=log)
         _printed(right, marks, log=log)
-        _legend(figure)
+        legend_above(figure, 3, left=0.05)
 
     seen = "; ".join(f"{curve.name}: {_ends(curve)}" for curve in drawn)
     return plotting.draw(stem, title, caption, folder, 4.6, paint, seen=seen, narrow_height_in=5.2)
@@ -135,19 +139,9 @@ def _printed(axis: Axes, marks: Sequence[Mark], *, log: bool) -> None:
     )  # fmt: skip
 
 
-def _legend(figure: Figure) -> None:
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    columns = 1 if plotting.is_narrow(figure) else min(3, len(names))
-    figure.legend(handles, names, loc="upper left", ncols=columns, bbox_to_anchor=(0.05, 1.0), fontsize=8)
-
-
 def _line(axis: Axes, values: Mapping[int, float], colour: str, label: str = "", **more: Any) -> None:
     marker = {"marker": "o", "markersize": 3.5} if len(values) <= MARKED else {}
-    axis.plot(*_xy(values), color=colour, label=label, **{**marker, **more})
-
-
-def _xy(values: Mapping[int, float]) -> tuple[list[int], list[float]]:
-    return sorted(values), [values[size] for size in sorted(values)]
+    axis.plot(*xy(values), color=colour, label=label, **{**marker, **more})
 
 
 def draw_lines(
@@ -174,8 +168,7 @@ def draw_lines(
     low, high = limits or (0.0, 1.05 * max(*(max(values.values()) for _, _, values in there), *_levels(levels)))
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, left=0.72, right=0.2, top=0.62, bottom=0.52)
-        axis = figure.subplots(1, 1, gridspec_kw=place)
+        axis = one_axis(figure)
         for name, colour, values in there:
             more: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.6} if dots else {}
             _line(axis, {size: min(max(value, low), high) for size, value in values.items()}, colour, name, **more)
@@ -184,7 +177,7 @@ def draw_lines(
         axis.set_ylim(low, high)
         axis.set_ylabel(label)
         plotting.size_axis(axis, sizes, log=log)
-        _legend(figure)
+        legend_above(figure, 3, left=0.05)
 
     seen = "; ".join(f"{name}: {min(values.values()):.2f} to {max(values.values()):.2f}" for name, _, values in there)
     return plotting.draw(stem, title, caption, folder, 3.6, paint, seen=seen, narrow_height_in=4.2)

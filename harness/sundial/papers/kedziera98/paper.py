@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import model_validator
 
+from sundial.errors import BadInput
 from sundial.model.fields import Strict
-from sundial.reproduce.paper import Paper
+from sundial.reproduce.paper import Paper, Scale
 
 
 class Value(Strict):
     """One number that the text prints."""
 
     id: str
+    statement: str
+    """About it."""
     figure: int | None = None
     """That it is said of; None: of no figure."""
     quantity: str
@@ -27,7 +30,7 @@ class Value(Strict):
     @model_validator(mode="after")
     def _two_for_a_range(self) -> Self:
         if isinstance(self.number, tuple) != (self.kind == "range"):
-            raise ValueError("a range has two numbers, everything else has one")
+            raise BadInput("a range has two numbers, everything else has one")
         return self
 
     @property
@@ -58,15 +61,38 @@ class Machines(Strict):
     linux_pc: str
 
 
+class Band(Strict):
+    """Sizes as a scenario has them, and the calls for each of them."""
+
+    sizes: tuple[int | str, ...]
+    calls: int
+
+
+class Extent(Strict):
+    """Sizes, calls and series of the curves."""
+
+    bands: tuple[Band, ...]
+    """Of figures 1, 2 and 4."""
+    selected: tuple[Band, ...]
+    """Of figure 3 and of raw sockets; the paper does not say which sizes it took."""
+    series: int
+    fit_calls: int
+    seconds: int
+    """Of a stream."""
+    cells: bool = True
+    """Cells are captured, too."""
+    search: bool = True
+    """Speeds of machines are searched for; else they are taken as they were found."""
+    deadline: str = "1 h"
+
+
 class Kedziera98(Paper):
     """A paper without tables."""
 
     machines: Machines
+    scales: Mapping[Scale, Extent]
     values: tuple[Value, ...]
 
     def value(self, name: str) -> Value:
         """By its id."""
         return {value.id: value for value in self.values}[name]
-
-
-PATH = Path(__file__).with_name("paper.yaml")

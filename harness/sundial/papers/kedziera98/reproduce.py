@@ -3,53 +3,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import polars as pl
-
-from sundial.papers.kedziera98 import experiments
-from sundial.papers.kedziera98.extents import EXTENTS
-from sundial.papers.kedziera98.page import make_page
-from sundial.papers.kedziera98.paper import PATH, Kedziera98
-from sundial.papers.kedziera98.results import Results, curves_table
+from sundial.papers.kedziera98 import experiments, figure2, names, results, tables
+from sundial.papers.kedziera98.curves import Curve
+from sundial.papers.kedziera98.drawings import draw_all
+from sundial.papers.kedziera98.paper import Kedziera98
+from sundial.papers.kedziera98.results import Results
 from sundial.papers.kedziera98.statements import STATEMENTS
-from sundial.reproduce.judged import JudgedOutcome
-from sundial.reproduce.page import Page
-from sundial.reproduce.paper import Reproduction, read_paper
-from sundial.reproduce.runs import Bench
-from sundial.reproduce.verdicts import judge
+from sundial.report.tables import Table, decimal
+from sundial.reproduce.declared import Declared
+
+PRINTED = (
+    (names.ATM, "atm", "ATM"),
+    (names.ETHERNET, "ethernet", "Ethernet path"),
+    (names.TCP, "linux-tcp", "Linux, TCP"),
+    (names.UDP, "linux-udp", "Linux, UDP"),
+)
+"""Curves with a printed maximum, its id, and a short name."""
 
 
-class KedzieraOutcome(JudgedOutcome[Results]):
-    """Of kedziera98."""
-
-    def findings(self) -> Sequence[tuple[str, str]]:
-        speeds = ", ".join(f"{fit.machine} {fit.mips.normalize():f}" for fit in self.results.fits)
-        return [("machines", f"{speeds} mips")]
-
-    def fields(self) -> Mapping[str, Any]:
-        return {"mips": {fit.machine: f"{fit.mips.normalize():f}" for fit in self.results.fits}}
-
-    def measured(self) -> Mapping[str, pl.DataFrame]:
-        return {"curves.csv": curves_table(self.results)}
-
-    def page(self, figures: Path) -> Page:
-        return make_page(self.results, self.verdicts, figures)
+def _key_figures(results: Results) -> Iterator[tuple[str, str, str]]:
+    for key, value, what in PRINTED:
+        if key in results.curves and (rates := results.curves[key].rates_kBps):
+            printed = f"printed {results.paper.value(value).text}"
+            yield what, f"{decimal(max(rates.values()), 0)} kB/s", printed
 
 
-class _Kedziera98:
-    def paper(self) -> Kedziera98:
-        return read_paper(PATH, Kedziera98)
-
-    @property
-    def scales(self) -> Sequence[str]:
-        return tuple(EXTENTS)
-
-    def perform(self, bench: Bench, *, scale: str) -> KedzieraOutcome:
-        results = experiments.perform(self.paper(), bench, EXTENTS[scale], scale)
-        return KedzieraOutcome(results, judge(STATEMENTS, results))
+def _of(*keys: str) -> dict[str, Callable[[Results], Table]]:
+    """Both tables of some curves, by what to put before their names."""
+    return {
+        "": lambda results: tables.curve_table(results.several(*keys)),
+        "parts of ": lambda results: tables.parts_table(results.several(*keys)),
+    }
 
 
-KIND: Reproduction = _Kedziera98()
+def _of_atm(table: Callable[[Curve], Table]) -> Callable[[Results], Table]:
+    return lambda results: table(results.curve(names.ATM))
+
+
+CURVES = {
+    "figure 1": (names.ATM, names.LINUX),
+    "exchanged": (names.SWAPPED,),
+    "figure 3": (names.UDP, names.TCP),
+    "figure 4": (names.ATM, names.ETHERNET),
+    "two PCs": (names.PCS,),
+}
+KIND = Declared(
+    folder=Path(__file__).parent,
+    model=Kedziera98,
+    experiments=experiments.perform,
+    fields=lambda results: {"mips": {fit.machine: f"{fit.mips.normalize():f}" for fit in results.fits}},
+    facts=lambda results: [
+        ("machines", ", ".join(f"{fit.machine} {fit.mips.normalize():f}" for fit in results.fits) + " mips")
+    ],
+    files={"curves.csv": results.curves_table},
+    tables={
+        **{f"{of}{name}": table for name, keys in CURVES.items() for of, table in _of(*keys).items()},
+        "printed": tables.printed_table,
+        "speeds": tables.fits_table,
+        "windows": _of_atm(figure2.windows_table),
+        "fold": _of_atm(figure2.fold_table),
+        "ratios": tables.ratios_table,
+        "streams": tables.streams_table,
+        "control": tables.control_table,
+        "captures": tables.captures_table,
+    },
+    drawings=draw_all,
+    key_figures=_key_figures,
+    statements=STATEMENTS,
+)

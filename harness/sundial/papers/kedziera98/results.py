@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import polars as pl
 
+from sundial.papers.kedziera98 import names
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.paper import Kedziera98
 from sundial.reproduce.fit import Candidate
@@ -80,6 +81,31 @@ class Results:
         found = self.curves.get(key)
         if found is None or not found.points:
             raise Undecidable(f"{key} was not measured")
+        return found
+
+    def several(self, *keys: str) -> list[Curve]:
+        """Those of these that were measured."""
+        return [self.curves[key] for key in keys if key in self.curves]
+
+    def machine(self, fit: Fit) -> str:
+        """Its name without what it runs."""
+        name: str = getattr(self.paper.machines, fit.machine)
+        return name.split(",")[0]
+
+    def exchanged_pct(self) -> dict[int, float]:
+        """By how much the exchanged curve is beside the other, by size."""
+        if not {names.LINUX, names.SWAPPED} <= set(self.curves):
+            return {}
+        one, other = self.curves[names.LINUX].rates_kBps, self.curves[names.SWAPPED].rates_kBps
+        return {size: 100 * (other[size] / one[size] - 1) for size in one if size in other}
+
+    def ratios(self) -> dict[str, dict[int, float]]:
+        """Raw sockets by RPC, by size."""
+        found: dict[str, dict[int, float]] = {}
+        for raw, rpc in names.PAIRS:
+            curves = self.several(raw, rpc)
+            over, under = (curve.rates_kBps for curve in curves) if len(curves) == 2 else ({}, {})
+            found[raw] = {size: over[size] / under[size] for size in over if size in under}
         return found
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 from sundial.papers.kedziera98 import names, statements_cells
 from sundial.papers.kedziera98.arithmetic import Run, correlation, even, slow_runs, spearman
 from sundial.papers.kedziera98.curves import Curve
-from sundial.papers.kedziera98.extents import GRID
+from sundial.papers.kedziera98.names import GRID
 from sundial.papers.kedziera98.results import Results
 from sundial.reproduce.verdicts import MET, NOT_MET, UNDECIDABLE, Judged, Statement, Undecidable, listed
 

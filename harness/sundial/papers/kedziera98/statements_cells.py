@@ -15,7 +15,7 @@ from itertools import pairwise
 from sundial.papers.kedziera98 import names
 from sundial.papers.kedziera98.arithmetic import ByCells, by_cells, by_steps, neighbours
 from sundial.papers.kedziera98.curves import Curve
-from sundial.papers.kedziera98.extents import GRID
+from sundial.papers.kedziera98.names import GRID
 from sundial.papers.kedziera98.results import Results
 from sundial.reproduce.verdicts import MET, NOT_MET, UNDECIDABLE, Judged, Undecidable, listed
 

@@ -3,34 +3,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from sundial.papers.kedziera98 import names
 from sundial.papers.kedziera98.curves import Curve, Point
-from sundial.papers.kedziera98.results import Control, Fit, Results
+from sundial.papers.kedziera98.results import Results
+from sundial.papers.kedziera98.statements import STATEMENTS
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
-from sundial.reproduce.page import CAPTURE, capture_links, report_link
-from sundial.reproduce.verdicts import Verdict
+from sundial.reproduce.page import report_link, table_of_captures
+from sundial.reproduce.verdicts import judge
 
 SHOWN = (16, 64, 256, 1024, 2048, 3968, 4096, 6144, 8192)
 """Sizes of tables, or those next to them that were measured."""
-JUDGED_BY = {
-    "atm": "A1", "ethernet": "A10", "linux-tcp": "A9", "linux-udp": "A9", "tcp-below-udp": "A8", "exchange": "A4",
-    "spread": "A13", "raw-tcp": "A12", "raw-udp": "A12",
-}  # fmt: skip
-"""The statement about each number of the text."""
 COUNTED = ("tx_pdus", "rx_pdus", "tx_cells", "rx_cells", "bad_pdus")
 """What adapters of ATM count."""
 
 
-def printed_table(results: Results, verdicts: Sequence[Verdict]) -> Table:
+def printed_table(results: Results) -> Table:
     """Every number of the text, and what the statement about it found."""
-    measured = {each.statement.id: each.measured for each in verdicts}
+    measured = {each.statement.id: each.measured for each in judge(STATEMENTS, results)}
     rows = tuple(
         (
             DASH if value.figure is None else str(value.figure),
             value.quantity,
             value.text,
-            f"{JUDGED_BY[value.id]}: {measured[JUDGED_BY[value.id]]}",
+            f"{value.statement}: {measured[value.statement]}",
         )
         for value in results.paper.values
     )
@@ -38,10 +35,10 @@ def printed_table(results: Results, verdicts: Sequence[Verdict]) -> Table:
     return Table("Numbers of the text", head, rows)
 
 
-def fits_table(fits: Sequence[Fit], results: Results) -> Table:
+def fits_table(results: Results) -> Table:
     """Every speed that was tried."""
     rows = []
-    for fit in fits:
+    for fit in results.fits:
         value = results.paper.value(fit.value)
         for tried in fit.tried:
             (measured,) = tried.measured.values()
@@ -114,12 +111,11 @@ def parts_table(curves: Sequence[Curve]) -> Table:
     return Table("What the call in the middle is made of", head, tuple(rows))
 
 
-def ratios_table(
-    results: Results, pairs: Sequence[tuple[str, str]], ratios: Mapping[str, Mapping[int, float]]
-) -> Table:
+def ratios_table(results: Results) -> Table:
     """Raw sockets by RPC, and the streams below."""
     rows = []
-    for raw, rpc in pairs:
+    ratios = results.ratios()
+    for raw, rpc in names.PAIRS:
         for size, ratio in ratios[raw].items():
             over, under = results.curves[raw], results.curves[rpc]
             rows.append(
@@ -150,26 +146,17 @@ def streams_table(results: Results) -> Table:
     return Table("A stream one way", head, rows)
 
 
-def control_table(control: Control) -> Table:
+def control_table(results: Results) -> Table:
     """What the adapters carried before and during the first calls."""
-    rows = tuple((port, *(whole(counts.get(name)) for name in COUNTED)) for port, counts in control.ports.items())
+    ports = {} if results.control is None else results.control.ports
+    rows = tuple((port, *(whole(counts.get(name)) for name in COUNTED)) for port, counts in ports.items())
     head = (*words("Port"), *numbers(*(name.replace("_", " ").replace("pdus", "PDUs") for name in COUNTED)))
     return Table("Adapters", head, rows)
 
 
 def captures_table(results: Results) -> Table:
     """Captures of each run, by segment: Ethernet at the ports, PDUs, cells."""
-    rows = [
-        (
-            report_link(curve.key, curve.key),
-            curve.name,
-            curve.transport.upper(),
-            capture_links(curve.key, curve.captures),
-        )
-        for curve in results.curves.values()
-    ]
-    if results.control is not None:
-        control = results.control
-        links = capture_links(control.run, control.captures)
-        rows.append((report_link(control.run, control.run), "LAN emulation at the first calls", "UDP", links))
-    return Table("Captures", (*words("Run", "Curve", "Transport"), CAPTURE), tuple(rows))
+    rows = [(each.key, (each.name, each.transport.upper()), each.captures) for each in results.curves.values()]
+    if (control := results.control) is not None:
+        rows.append((control.run, ("LAN emulation at the first calls", "UDP"), control.captures))
+    return table_of_captures(rows, "Curve", "Transport")

@@ -18,10 +18,10 @@ from sundial.errors import RunFailed
 from sundial.papers.khandker.costs import SIZES as COST_SIZES
 from sundial.papers.khandker.costs import WITH_FACK, unit_costs
 from sundial.papers.khandker.counts import Policy
-from sundial.papers.khandker.extents import HUB, LARGE, SIZES, SUMMED, Extent
 from sundial.papers.khandker.packets import OnWire, Wire
-from sundial.papers.khandker.paper import Khandker
+from sundial.papers.khandker.paper import Extent, Khandker
 from sundial.papers.khandker.results import NULL, POLICIES, Latency, Picture, Rate, Results, Seen, Twins, step_table
+from sundial.papers.khandker.sizes import HUB, LARGE, SIZES, SUMMED
 from sundial.papers.khandker.steps import Occurrence, kernel_threads, named, pieces_of, renamed
 from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured

@@ -3,23 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sundial.papers.khandker.extents import HUB, LARGE, LINK
 from sundial.papers.khandker.results import NULL, Rate, Results
+from sundial.papers.khandker.sizes import HUB, LARGE, LINK
 from sundial.report import palette, plotting, steps
 from sundial.report.plotting import Drawing
+from sundial.reproduce.figures import Points, legend_above, one_axis, plot_printed, xy
 
 LATER, FIRST = palette.SPARE[0], palette.SPARE[3]
 OF_WIRE = {HUB: (palette.SPARE[0], "hub"), LINK: (palette.SPARE[3], "full-duplex link")}
 INSETS = (1393, 4017)
 SUM, REPLAY = palette.SPARE[1], palette.SPARE[4]
-Points = Mapping[int, float]
+
+
+def draw_all(results: Results, folder: Path) -> Iterator[Drawing | None]:
+    """None for one that nothing was measured for."""
+    return (draw(results, folder) for draw in (draw_latency, draw_threads, draw_path, draw_errors))
 
 
 def draw_latency(results: Results, folder: Path) -> Drawing | None:
@@ -43,8 +48,7 @@ def draw_latency(results: Results, folder: Path) -> Drawing | None:
         insets = [figure.add_subplot(grid[-1, number + (0 if narrow else 1)]) for number in range(2)]
         _measured(main, first, FIRST, "first call")
         _measured(main, later, LATER, "later calls, mean")
-        main.plot(*_xy(printed), color=palette.MUTED, linestyle="--", marker="o", markersize=4.5,
-                  markerfacecolor=palette.PAPER, linewidth=1.0, label="later calls, printed")  # fmt: skip
+        plot_printed(main, printed, "later calls, printed")
         main.plot([0], [paper.text.first_null_us / 1e3], color=FIRST, marker="o", markersize=5, linestyle="none",
                   markerfacecolor=palette.PAPER, label="first null call, printed")  # fmt: skip
         main.plot([0], [sizes[NULL].mean_us / 1e3], color=LATER, marker="x", linestyle="none", label="null, later")
@@ -52,10 +56,7 @@ def draw_latency(results: Results, folder: Path) -> Drawing | None:
         plotting.size_axis(main, sorted(later), step=8032, most=9)
         for axis, jump in zip(insets, INSETS, strict=True):
             _inset(axis, jump, {size: value for size, value in later.items() if abs(size - jump) <= 1})
-        handles, names = main.get_legend_handles_labels()
-        figure.legend(
-            handles, names, ncols=2 if narrow else 5, fontsize=8, loc="upper left", bbox_to_anchor=(0.04, 1.0)
-        )
+        legend_above(figure, 5, narrow=2)
 
     title = "Figure 3: round trips by size"
     caption = (
@@ -78,11 +79,7 @@ def _inset(axis: Axes, jump: int, points: Points) -> None:
 
 
 def _measured(axis: Axes, points: Points, colour: str, label: str) -> None:
-    axis.plot(*_xy(points), color=colour, marker="o", markersize=3.5, label=label)
-
-
-def _xy(points: Points) -> tuple[list[int], list[float]]:
-    return sorted(points), [points[each] for each in sorted(points)]
+    axis.plot(*xy(points), color=colour, marker="o", markersize=3.5, label=label)
 
 
 def draw_threads(results: Results, folder: Path) -> Drawing | None:
@@ -109,13 +106,11 @@ def draw_threads(results: Results, folder: Path) -> Drawing | None:
                 if points:
                     _measured(axis, points, colour, name)
                     most = max(most, *points.values())
-            axis.plot(range(1, len(printed) + 1), printed, color=palette.MUTED, linestyle="--", marker="o",
-                      markersize=4.5, markerfacecolor=palette.PAPER, linewidth=1.0, label="printed")  # fmt: skip
+            plot_printed(axis, dict(enumerate(printed, 1)), "printed")
             plotting.value_axis(axis, label, 0, most, log=False)
             axis.set_xticks(range(1, len(printed) + 1))
             axis.set_xlabel("threads")
-        handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, ncols=3, fontsize=8, loc="upper left", bbox_to_anchor=(0.04, 1.0))
+        legend_above(figure, 3, narrow=3)
 
     title = "Figure 4: throughput by caller threads"
     best = {procedure: max(value(procedure, rate) for (_, what, _), rate in results.rates.items() if what == procedure)
@@ -155,20 +150,16 @@ def draw_errors(results: Results, folder: Path) -> Drawing | None:
     printed = dict(zip(paper.sizes, paper.error_pct, strict=True))
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, left=0.72, right=0.2, top=0.62, bottom=0.52)
-        axis = figure.subplots(1, 1, gridspec_kw=place)
+        axis = one_axis(figure)
         axis.axhspan(-2, 2, color=palette.GRID, alpha=0.6, linewidth=0)
         for name, colour, dashes, points in lines:
-            axis.plot(*_xy(points), color=colour, linestyle=dashes, marker="o", markersize=3.5, label=name)
-        axis.plot(*_xy(printed), color=palette.MUTED, linestyle="--", marker="o", markersize=4.5,
-                  markerfacecolor=palette.PAPER, linewidth=1.0, label="the paper's sum, printed")  # fmt: skip
+            axis.plot(*xy(points), color=colour, linestyle=dashes, marker="o", markersize=3.5, label=name)
+        plot_printed(axis, printed, "the paper's sum, printed")
         most = max(9.0, *(abs(value) for _, _, _, points in lines for value in points.values()))
         axis.set_ylim(-1.1 * most, 1.1 * most)
         axis.set_ylabel("error (%)")
         plotting.size_axis(axis, sorted({size for _, _, _, points in lines for size in points}), step=8032)
-        handles, names = axis.get_legend_handles_labels()
-        columns = 2 if plotting.is_narrow(figure) else 5
-        figure.legend(handles, names, ncols=columns, fontsize=8, loc="upper left", bbox_to_anchor=(0.04, 1.0))
+        legend_above(figure, 5, narrow=2)
 
     title = "Errors of the predictors"
     caption = f"{title}: (measured - calculated) / measured. Unit costs are of 0, 1392, 4016 and 4017 bytes. Band: 2 %."

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Self
 
 from pydantic import model_validator
 
+from sundial.errors import BadInput
 from sundial.model.fields import Strict
-from sundial.reproduce.paper import Paper
+from sundial.reproduce.paper import Paper, Scale
 
 
 class Machines(Strict):
@@ -76,10 +76,27 @@ class Text(Strict):
     packets_of_6000: int
 
 
+class Extent(Strict):
+    """Calls, threads and wires."""
+
+    series: int
+    """Times that the sizes are gone through, so that calls come at other phases of the machines' clocks."""
+    calls: int
+    """For each size and series."""
+    unit_calls: int
+    """The same, for sizes that unit costs are of."""
+    threads: tuple[int, ...]
+    thread_calls: int
+    """Of all threads together."""
+    wires: tuple[str, ...]
+    """Topologies of table 1."""
+
+
 class Khandker(Paper):
     """Tables that are no values by size alone are fields of their own."""
 
     machines: Machines
+    scales: Mapping[Scale, Extent]
     sizes: tuple[int, ...]
     """Columns of table 2."""
     rows: tuple[CostRow, ...]
@@ -95,12 +112,9 @@ class Khandker(Paper):
         columns = len(self.sizes)
         rows = (*(row.counts for row in self.rows), self.calculated, self.measured, self.error_pct)
         if any(len(row) != columns for row in rows):
-            raise ValueError(f"rows of table 2 have {columns} columns")
+            raise BadInput(f"rows of table 2 have {columns} columns")
         return self
 
     def measured_us(self, size: int) -> int:
         """Table 2's measured round trip."""
         return self.measured[self.sizes.index(size)]
-
-
-PATH = Path(__file__).with_name("paper.yaml")

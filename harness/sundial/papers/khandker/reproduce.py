@@ -3,60 +3,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import polars as pl
-
-from sundial.papers.khandker import experiments
-from sundial.papers.khandker.extents import EXTENTS
-from sundial.papers.khandker.page import make_page
-from sundial.papers.khandker.paper import PATH, Khandker
-from sundial.papers.khandker.results import Results, curves_table, steps_table, threads_table
+from sundial.papers.khandker import experiments, figures, results, tables
+from sundial.papers.khandker.paper import Khandker
+from sundial.papers.khandker.results import NULL, Results
 from sundial.papers.khandker.statements import STATEMENTS
-from sundial.reproduce.judged import JudgedOutcome
-from sundial.reproduce.page import Page
-from sundial.reproduce.paper import Reproduction, read_paper
-from sundial.reproduce.runs import Bench
-from sundial.reproduce.verdicts import judge
+from sundial.report.tables import decimal
+from sundial.reproduce.declared import Declared
 
 
-class KhandkerOutcome(JudgedOutcome[Results]):
-    """Of khandker."""
-
-    @property
-    def _mips(self) -> str:
-        return f"{self.results.best.mips.normalize():f}"
-
-    def findings(self) -> Sequence[tuple[str, str]]:
-        return [("machines", f"{self._mips} mips are nearest to null and 4016 bytes")]
-
-    def fields(self) -> Mapping[str, Any]:
-        return {"mips": self._mips}
-
-    def measured(self) -> Mapping[str, pl.DataFrame]:
-        return {
-            "curves.csv": curves_table(self.results),
-            "steps.csv": steps_table(self.results),
-            "threads.csv": threads_table(self.results),
-        }
-
-    def page(self, figures: Path) -> Page:
-        return make_page(self.results, self.verdicts, figures)
+def _mips(results: Results) -> str:
+    return f"{results.best.mips.normalize():f}"
 
 
-class _Khandker:
-    def paper(self) -> Khandker:
-        return read_paper(PATH, Khandker)
+def _key_figures(results: Results) -> Iterator[tuple[str, str, str]]:
+    yield "machine", f"{_mips(results)} mips", "fitted to null and 4016 bytes"
+    if "window" not in results.latency:
+        return
+    latency = results.latency["window"]
+    if NULL in latency.sizes:
+        yield "null call", f"{decimal(latency.sizes[NULL].mean_us / 1e3, 2)} ms", "printed 6.17 ms"
+    if results.costs is None:
+        return
+    out = [each for each in results.predicted("window") if each.out_of_sample]
+    if out:
+        worst_sum, worst_replay = max(abs(each.sum_error) for each in out), max(abs(each.replay_error) for each in out)
+        yield "worst error, sum", f"{worst_sum:.2f} %", "printed 8.43 %; policy window"
+        yield "worst error, replay", f"{worst_replay:.2f} %", "to reach 2 %; policy window"
 
-    @property
-    def scales(self) -> Sequence[str]:
-        return tuple(EXTENTS)
 
-    def perform(self, bench: Bench, *, scale: str) -> KhandkerOutcome:
-        results = experiments.perform(self.paper(), bench, EXTENTS[scale], scale)
-        return KhandkerOutcome(results, judge(STATEMENTS, results))
-
-
-KIND: Reproduction = _Khandker()
+KIND = Declared(
+    folder=Path(__file__).parent,
+    model=Khandker,
+    experiments=experiments.perform,
+    fields=lambda results: {"mips": _mips(results)},
+    facts=lambda results: [("machines", f"{_mips(results)} mips are nearest to null and 4016 bytes")],
+    files={
+        "curves.csv": results.curves_table,
+        "steps.csv": results.steps_table,
+        "threads.csv": results.threads_table,
+    },
+    tables={
+        "machine": tables.machine_table,
+        "latency": tables.latency_table,
+        "threads": tables.threads_table,
+        "client steps": partial(tables.steps_table, machine="client"),
+        "server steps": partial(tables.steps_table, machine="server"),
+        "predictions": tables.predictions_table,
+        "sum window": partial(tables.sum_table, policy="window"),
+        "sum halves": partial(tables.sum_table, policy="halves"),
+        "print": tables.print_table,
+        "captures": tables.captures_table,
+    },
+    drawings=figures.draw_all,
+    key_figures=_key_figures,
+    statements=STATEMENTS,
+)

@@ -12,8 +12,8 @@ import polars as pl
 from sundial.papers.khandker import predict_sum, replay, table2
 from sundial.papers.khandker.costs import Costs
 from sundial.papers.khandker.counts import Policy, packets
-from sundial.papers.khandker.extents import PREDICTED
 from sundial.papers.khandker.paper import Khandker
+from sundial.papers.khandker.sizes import PREDICTED
 from sundial.papers.khandker.steps import Occurrence
 from sundial.reproduce.fit import Candidate
 from sundial.reproduce.verdicts import Undecidable

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from statistics import mean
 
 from sundial.papers.khandker.counts import bursts, pdus
-from sundial.papers.khandker.extents import HUB, LARGE, LINK
 from sundial.papers.khandker.results import NULL, POLICIES, Rate, Results
+from sundial.papers.khandker.sizes import HUB, LARGE, LINK
 from sundial.papers.khandker.steps import IDLE_TICK, SERVER
 from sundial.reproduce.verdicts import UNDECIDABLE, Judged, Statement, Undecidable, listed
 

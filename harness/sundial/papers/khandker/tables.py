@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sundial.papers.khandker import predict_sum, table2
 from sundial.papers.khandker.counts import Policy
-from sundial.papers.khandker.extents import LARGE
-from sundial.papers.khandker.results import NULL, Latency, Results
+from sundial.papers.khandker.results import NULL, Latency, Rate, Results
+from sundial.papers.khandker.sizes import LARGE
 from sundial.papers.khandker.steps import CLIENT_STEPS, SERVER_STEPS
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
-from sundial.reproduce.page import CAPTURE, capture_links, report_link
+from sundial.reproduce.page import table_of_captures
 
 ONE_PDU = (NULL, 1392, LARGE)
 """Calls whose steps figures 1 and 2 show."""
@@ -66,13 +66,13 @@ def threads_table(results: Results) -> Table:
     for number in threads:
         of_paper = number <= len(printed.null_s)
         row = [whole(number), decimal(printed.null_s[number - 1], 3) if of_paper else DASH]
-        row += [_per_1000(results, wire, "null", number) for wire in wires]
+        row += [_rate(results, (wire, "null", number), lambda rate: decimal(1000 / rate.per_s, 3)) for wire in wires]
         row.append(whole(printed.null_calls_per_s[number - 1]) if of_paper else DASH)
-        row += [_rate(results, wire, "null", number) for wire in wires]
+        row += [_rate(results, (wire, "null", number), lambda rate: whole(rate.per_s)) for wire in wires]
         row.append(decimal(printed.put_s[number - 1], 3) if of_paper else DASH)
-        row += [_per_1000(results, wire, "put", number) for wire in wires]
+        row += [_rate(results, (wire, "put", number), lambda rate: decimal(1000 / rate.per_s, 3)) for wire in wires]
         row.append(decimal(printed.put_mbps[number - 1], 3) if of_paper else DASH)
-        row += [_mbps(results, wire, number) for wire in wires]
+        row += [_rate(results, (wire, "put", number), lambda rate: decimal(rate.mbps(LARGE), 3)) for wire in wires]
         rows.append(tuple(row))
     short = ["hub" if "base-t" in wire else "link" for wire in wires]
     head = numbers(
@@ -83,19 +83,8 @@ def threads_table(results: Results) -> Table:
     return Table("Time of 1000 calls by threads", head, tuple(rows))
 
 
-def _per_1000(results: Results, wire: str, procedure: str, threads: int) -> str:
-    rate = results.rates.get((wire, procedure, threads))
-    return DASH if rate is None else decimal(1000 / rate.per_s, 3)
-
-
-def _rate(results: Results, wire: str, procedure: str, threads: int) -> str:
-    rate = results.rates.get((wire, procedure, threads))
-    return DASH if rate is None else whole(rate.per_s)
-
-
-def _mbps(results: Results, wire: str, threads: int) -> str:
-    rate = results.rates.get((wire, "put", threads))
-    return DASH if rate is None else decimal(rate.mbps(LARGE), 3)
+def _rate(results: Results, of: tuple[str, str, int], shown: Callable[[Rate], str]) -> str:
+    return DASH if of not in results.rates else shown(results.rates[of])
 
 
 def steps_table(results: Results, machine: str) -> Table:
@@ -203,16 +192,6 @@ def print_table(results: Results) -> Table:
 
 def captures_table(results: Results) -> Table:
     """The runs behind all."""
-    rows = [
-        (
-            report_link(latency.run, latency.run),
-            f"calls by size, policy {policy}",
-            capture_links(latency.run, latency.captures),
-        )
-        for policy, latency in results.latency.items()
-    ]
-    rows += [
-        (report_link(run, run), f"calls by threads, {wire}", capture_links(run, captures))
-        for wire, (run, captures) in results.rate_runs.items()
-    ]
-    return Table("Captures", (*words("Run", "What"), CAPTURE), tuple(rows))
+    rows = [(each.run, [f"calls by size, policy {policy}"], each.captures) for policy, each in results.latency.items()]
+    rows += [(run, [f"calls by threads, {wire}"], captures) for wire, (run, captures) in results.rate_runs.items()]
+    return table_of_captures(rows, "What")

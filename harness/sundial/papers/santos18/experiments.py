@@ -18,8 +18,7 @@ from sundial.model.images import IMAGES
 from sundial.observe import read_frames
 from sundial.papers.santos18 import other_systems
 from sundial.papers.santos18.exchanges import exchanges
-from sundial.papers.santos18.extents import Extent
-from sundial.papers.santos18.paper import Place, Santos18
+from sundial.papers.santos18.paper import Extent, Place, Santos18
 from sundial.papers.santos18.results import DISTANCE, Case, Cell, Results, Slope
 from sundial.papers.santos18.spread import spread
 from sundial.reproduce.measure import Measured

@@ -16,6 +16,7 @@ from sundial.papers.santos18.paper import Container, Place, Shown, System
 from sundial.papers.santos18.results import DISTANCE, FIRST_ELEVEN, Case, Cell, Results
 from sundial.report import palette, plotting, registry
 from sundial.report.plotting import Drawing
+from sundial.reproduce.figures import legend_above, one_axis
 from sundial.workloads.functions import NAMES as FUNCTIONS
 
 COLOURS: Mapping[str, str] = {"grpc": palette.SPARE[3], "rpyc": palette.SPARE[0]}
@@ -128,8 +129,7 @@ def _dots(results: Results, number: int, system: System, folder: Path) -> Drawin
         return None
 
     def paint(figure: Figure) -> None:
-        place_in = plotting.margins(figure, left=0.72, right=0.2, top=0.5, bottom=0.52)
-        axis = figure.subplots(1, 1, gridspec_kw=place_in)
+        axis = one_axis(figure, top=0.5)
         for place, times in shown.items():
             axis.plot(
                 range(1, len(times) + 1), times, linestyle="none", marker="o", markersize=2.4, color=OF_PLACE[place],
@@ -169,8 +169,7 @@ def draw_slopes(results: Results, folder: Path) -> Drawing | None:
     styles, markers = ("-", "--", ":", "-."), ("o", "s", "^")
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, left=0.72, right=0.2, top=1.25, bottom=0.52)
-        axis = figure.subplots(1, 1, gridspec_kw=place)
+        axis = one_axis(figure, top=1.25)
         drawn: dict[str, int] = {}
         for label, case, slope in lines:
             trips = sorted(slope.points)
@@ -184,8 +183,7 @@ def draw_slopes(results: Results, folder: Path) -> Drawing | None:
         plotting.value_axis(axis, "ms", 0, max(max(slope.points.values()) for _, _, slope in lines), log=False)
         axis.set_xlim(left=0)
         axis.set_xlabel("round trip of the link (ms)")
-        columns = 1 if plotting.is_narrow(figure) else 3
-        figure.legend(ncols=columns, fontsize=8, loc="upper left", bbox_to_anchor=(0.02, 1.0))
+        legend_above(figure, 3, left=0.02)
 
     title = "Round trips in a call"
     seen = "; ".join(f"{label}: {slope.round_trips:.2f} round trips a call" for label, _, slope in lines)

@@ -3,49 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import polars as pl
-
-from sundial.papers.santos18 import experiments
-from sundial.papers.santos18.extents import EXTENTS
-from sundial.papers.santos18.page import make_page
-from sundial.papers.santos18.paper import PATH, Santos18
-from sundial.papers.santos18.results import Results, calls_table, slopes_table
+from sundial.papers.santos18 import experiments, figures, results, tables
+from sundial.papers.santos18.paper import Santos18
+from sundial.papers.santos18.results import Case, Results
 from sundial.papers.santos18.statements import STATEMENTS
-from sundial.reproduce.judged import JudgedOutcome
-from sundial.reproduce.page import Page
-from sundial.reproduce.paper import Reproduction, read_paper
-from sundial.reproduce.runs import Bench
-from sundial.reproduce.verdicts import judge
+from sundial.report.tables import DASH
+from sundial.reproduce.declared import Declared
 
 
-class SantosOutcome(JudgedOutcome[Results]):
-    """Of santos18."""
-
-    def fields(self) -> Mapping[str, Any]:
-        return {"mips": f"{self.results.mips.normalize():f}", "versions": dict(self.results.versions)}
-
-    def measured(self) -> Mapping[str, pl.DataFrame]:
-        return {"functions.csv": calls_table(self.results), "slopes.csv": slopes_table(self.results)}
-
-    def page(self, figures: Path) -> Page:
-        return make_page(self.results, self.verdicts, figures)
+def _key_figures(results: Results) -> Iterator[tuple[str, str, str]]:
+    for system in ("grpc", "rpyc"):
+        near, far = (results.cells.get(Case(system, place, "void")) for place in figures.PLACES)
+        if near is not None:
+            there = DASH if far is None else f"{far.spread.median:.2f} ms"
+            yield f"void, {figures.NAMES[system]}", f"{near.spread.median:.2f} ms", f"median; remote {there}"
 
 
-class _Santos18:
-    def paper(self) -> Santos18:
-        return read_paper(PATH, Santos18)
-
-    @property
-    def scales(self) -> Sequence[str]:
-        return tuple(EXTENTS)
-
-    def perform(self, bench: Bench, *, scale: str) -> SantosOutcome:
-        results = experiments.perform(self.paper(), bench, EXTENTS[scale], scale)
-        return SantosOutcome(results, judge(STATEMENTS, results))
-
-
-KIND: Reproduction = _Santos18()
+KIND = Declared(
+    folder=Path(__file__).parent,
+    model=Santos18,
+    experiments=experiments.perform,
+    fields=lambda results: {"mips": f"{results.mips.normalize():f}", "versions": dict(results.versions)},
+    files={"functions.csv": results.calls_table, "slopes.csv": results.slopes_table},
+    tables={
+        "systems": tables.systems_table,
+        "functions local": partial(tables.functions_table, place="local"),
+        "functions remote": partial(tables.functions_table, place="remote"),
+    },
+    drawings=figures.draw_all,
+    key_figures=_key_figures,
+    statements=STATEMENTS,
+)

@@ -179,61 +179,33 @@ def _tuples_slower(results: Results) -> Judged:
 
 
 STATEMENTS: tuple[Statement[Results], ...] = (
-    Statement(
-        "G1", "2, 3", "gRPC, local: the list of strings costs most", "the greatest mean of functions 1 to 11",
-        lambda results: _dearest(results, "grpc", "local"),
-    ),
-    Statement(
-        "G2", "2, 3", "gRPC, local: void is one of the cheapest", f"within {100 * NEAR:g} % of the least mean",
-        _void_cheap,
-    ),
-    Statement(
-        "G3", "3", "gRPC, local: strings of all lengths cost the same, and an object what a string costs",
-        f"ratios within {100 * ALIKE:g} %", _strings_alike,
-    ),
-    Statement(
-        "G4", "4", "gRPC, remote: the list of strings still costs most", "the greatest mean of functions 1 to 11",
-        lambda results: _dearest(results, "grpc", "remote"),
-    ),
-    Statement(
-        "G5", "4, 5", "gRPC, remote: longer strings cost more; ints less than floats, and these less than strings",
-        "both orders of means", _grows_remotely,
-    ),
-    Statement(
-        "G6", "5", "gRPC, remote: an object costs what the shortest string costs", f"within {100 * ALIKE:g} %",
-        _object_remotely,
-    ),
-    Statement(
-        "R1", "7, 8", "RPyC, local: arrays cost more than primitives, and all three the same",
-        f"each array above each primitive; dearest by cheapest array below {THREE_ALIKE}", _arrays,
-    ),
-    Statement(
-        "R2", "8", "RPyC: void costs as much as the others", f"above {AS_DEAR} of the median", _void_dear,
-    ),
-    Statement(
-        "R3", "9, 10", "RPyC, remote: all functions cost nearly the same",
-        f"dearest by cheapest of functions 1 to 11 below {FLAT}", _flat,
-    ),
-    Statement(
-        "X1", "12", "locally RPyC is faster", "RPyC below gRPC in functions 1 to 11",
-        lambda results: _faster(results, "local", "rpyc"),
-    ),
-    Statement(
-        "X2", "13", "remotely gRPC is faster", "gRPC below RPyC in functions 1 to 11",
-        lambda results: _faster(results, "remote", "grpc"),
-    ),
-    Statement(
-        "X3", "6, 11", "remotely calls take up to ten times as long, and spread more",
-        "greatest ratio nearest to ten; wider quartiles in each function", _remote_slower,
-    ),
-    Statement(
-        "D1", "14", "the distance with lists is about ten times slower over RPyC than over gRPC",
-        "nearest to ten in powers of ten", _proxies,
-    ),
-    Statement(
-        "D2", "15", "tuples instead of lists gain about ten times", f"{TENFOLD[0]:g} to {TENFOLD[1]:g} times", _tuples,
-    ),
-    Statement(
-        "D3", "16", "with tuples RPyC is still slower than gRPC", "above 1", _tuples_slower,
-    ),
+    Statement("G1", "2, 3", "gRPC, local: the list of strings costs most", "the greatest mean of functions 1 to 11",
+              lambda results: _dearest(results, "grpc", "local")),
+    Statement("G2", "2, 3", "gRPC, local: void is one of the cheapest", f"within {100 * NEAR:g} % of the least mean",
+              _void_cheap),
+    Statement("G3", "3", "gRPC, local: strings of all lengths cost the same, and an object what a string costs",
+              f"ratios within {100 * ALIKE:g} %", _strings_alike),
+    Statement("G4", "4", "gRPC, remote: the list of strings still costs most", "the greatest mean of functions 1 to 11",
+              lambda results: _dearest(results, "grpc", "remote")),
+    Statement("G5", "4, 5",
+              "gRPC, remote: longer strings cost more; ints less than floats, and these less than strings",
+              "both orders of means", _grows_remotely),
+    Statement("G6", "5", "gRPC, remote: an object costs what the shortest string costs",
+              f"within {100 * ALIKE:g} %", _object_remotely),
+    Statement("R1", "7, 8", "RPyC, local: arrays cost more than primitives, and all three the same",
+              f"each array above each primitive; dearest by cheapest array below {THREE_ALIKE}", _arrays),
+    Statement("R2", "8", "RPyC: void costs as much as the others", f"above {AS_DEAR} of the median", _void_dear),
+    Statement("R3", "9, 10", "RPyC, remote: all functions cost nearly the same",
+              f"dearest by cheapest of functions 1 to 11 below {FLAT}", _flat),
+    Statement("X1", "12", "locally RPyC is faster", "RPyC below gRPC in functions 1 to 11",
+              lambda results: _faster(results, "local", "rpyc")),
+    Statement("X2", "13", "remotely gRPC is faster", "gRPC below RPyC in functions 1 to 11",
+              lambda results: _faster(results, "remote", "grpc")),
+    Statement("X3", "6, 11", "remotely calls take up to ten times as long, and spread more",
+              "greatest ratio nearest to ten; wider quartiles in each function", _remote_slower),
+    Statement("D1", "14", "the distance with lists is about ten times slower over RPyC than over gRPC",
+              "nearest to ten in powers of ten", _proxies),
+    Statement("D2", "15", "tuples instead of lists gain about ten times", f"{TENFOLD[0]:g} to {TENFOLD[1]:g} times",
+              _tuples),
+    Statement("D3", "16", "with tuples RPyC is still slower than gRPC", "above 1", _tuples_slower),
 )  # fmt: skip

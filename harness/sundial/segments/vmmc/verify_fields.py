@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundial.observe.octets import Octets
-from sundial.segments.vmmc.wire import HEADER, PLACES
+from sundial.segments.vmmc.wire import FIELDS, HEADER
 
 Numbers = NDArray[np.int64]
 
@@ -42,6 +42,6 @@ def packets_of(octets: Octets) -> Packets:
     return Packets(
         **{
             name: (heads[:, at : at + size] << 8 * np.arange(size)).sum(axis=1, dtype=np.int64)
-            for name, (at, size) in PLACES.items()
+            for name, (at, size) in FIELDS.items()
         }
     )

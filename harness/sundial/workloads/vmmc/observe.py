@@ -13,14 +13,14 @@ import polars as pl
 
 from sundial.observe.pcap import Capture, Interface
 from sundial.observe.workload import Dissection, Field, ServerPorts
-from sundial.segments.vmmc.wire import HEADER, LINK_TYPE, PLACES
+from sundial.segments.vmmc.wire import FIELDS, HEADER, LINK_TYPE
 
 
 class _Vmmc:
     """Null where a packet has not its 32 bytes."""
 
     fields: Sequence[Field] = ()
-    computed: Mapping[str, type[pl.DataType]] = {f"vmmc_{name}": pl.UInt32 for name in PLACES}
+    computed: Mapping[str, type[pl.DataType]] = {f"vmmc_{name}": pl.UInt32 for name in FIELDS}
 
     def carried_by(self, capture: Capture, interface: Interface) -> bool:
         return interface.link_type == LINK_TYPE
@@ -33,7 +33,7 @@ class _Vmmc:
         whole = pl.Series(octets.has(HEADER))
         heads = octets.matrix(0, HEADER).astype(np.int64)
         found = []
-        for name, (at, size) in PLACES.items():
+        for name, (at, size) in FIELDS.items():
             numbers = (heads[:, at : at + size] << 8 * np.arange(size)).sum(axis=1, dtype=np.int64)
             column = pl.Series(f"vmmc_{name}", numbers, pl.Int64).cast(pl.UInt32)
             found.append(pl.select(pl.when(whole).then(column).alias(column.name)).to_series())

@@ -14,14 +14,14 @@ from sundial.segments.vmmc.wire import (
     ANSWER,
     AU,
     CONTROL,
-    CONTROL_BYTES,
-    CONTROL_FORMAT,
     DU,
     EXPORT_PAGES,
     EXPORTS,
     GONE,
     HEADER,
     IMPORT,
+    MESSAGE_BYTES,
+    MESSAGE_FORMAT,
     NACK,
     PAGE,
     REFUSALS,
@@ -31,7 +31,7 @@ from sundial.segments.vmmc.wire import (
 from sundial.verify.findings import FINDING
 from sundial.workloads.vmmc.verify_evidence import STREAM, Finding, Import
 
-_FORMAT = struct.Struct(CONTROL_FORMAT)
+_FORMAT = struct.Struct(MESSAGE_FORMAT)
 _TYPES = {IMPORT: "IMPORT", ANSWER: "ANSWER", GONE: "GONE", UNIMPORT: "UNIMPORT"}
 _Request = tuple[int, int, int]
 """Importer, exporter, number of the request."""
@@ -118,8 +118,8 @@ def _messages(control: pl.DataFrame, octets: Callable[[pl.DataFrame], Octets], f
         head = [packet[name] for name in ("flags", "reason", "export", "generation", "offset", "count")]
         if any(head):
             found.faults.append((None, "vmmc.control.header", "zeros", str(head), [row]))
-        if len(data) != CONTROL_BYTES:
-            found.faults.append((None, "vmmc.control.length", str(CONTROL_BYTES), str(len(data)), [row]))
+        if len(data) != MESSAGE_BYTES:
+            found.faults.append((None, "vmmc.control.length", str(MESSAGE_BYTES), str(len(data)), [row]))
             continue
         kind, request, key, name, status, export, generation, pages, use = _FORMAT.unpack(data)
         yield _Message(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from sundial.papers.bilas97.packets import Counts
-from sundial.papers.bilas97.paper import PATH, Bilas97
+from sundial.papers.bilas97.reproduce import KIND
 from sundial.papers.bilas97.results import (
     CLIENT,
     FLOOR,
@@ -19,11 +19,10 @@ from sundial.papers.bilas97.results import (
     Results,
 )
 from sundial.reproduce.cells import Cell, Row
-from sundial.reproduce.paper import read_paper
 from sundial.reproduce.shares import Share
 from sundial.segments.vmmc.wire import REASONS
 
-PAPER = read_paper(PATH, Bilas97)
+PAPER = KIND.paper()
 NULL_US = {
     FLOOR: 8.9, "shrimprpc": 9.4, "vrpc": 31.0, "vrpc-mbcf": 70.0, "mbcf3b": 80.0, "udp": 112.0, "linux-udp": 545.0,
 }  # fmt: skip

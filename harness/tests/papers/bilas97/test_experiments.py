@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
 from sundial.papers.bilas97.experiments import perform
-from sundial.papers.bilas97.extents import EXTENTS
 from sundial.papers.bilas97.results import Compared, Results
 from sundial.papers.bilas97.statements import STATEMENTS
 from sundial.reproduce.measure import Measured
@@ -22,7 +20,7 @@ from tests.papers.bilas97.test_packets import ADDRESS, finished
 from tests.verify.vmmc_bed import VmmcBed
 
 LARGE = 65536
-EXTENT = replace(EXTENTS["smoke"], stream_sizes=(LARGE,), transfers=1)
+EXTENT = PAPER.scales["smoke"].model_copy(update={"stream_sizes": (LARGE,), "transfers": 1})
 
 
 class Recorded:

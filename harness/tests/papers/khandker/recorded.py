@@ -13,10 +13,9 @@ from typing import Any
 import polars as pl
 
 from sundial.papers.khandker.costs import Costs
-from sundial.papers.khandker.paper import PATH, Khandker
+from sundial.papers.khandker.reproduce import KIND
 from sundial.papers.khandker.results import POLICIES, Latency, Picture, Rate, Results, Seen, StepSeen, Twins
 from sundial.reproduce.fit import Candidate
-from sundial.reproduce.paper import read_paper
 
 RECORDED = Path(__file__).with_name("recorded.json")
 SHOWN = (-1, 1392, 4016, 8032, 16064, 24096, 64256)
@@ -74,7 +73,7 @@ def _rounded(value: Any) -> Any:
 
 def undumped(read: Mapping[str, Any]) -> Results:
     """The other way."""
-    paper = read_paper(PATH, Khandker)
+    paper = KIND.paper()
     tried = [
         Candidate(Decimal(mips), {(at, size): us for at, size, us in measured}, 0.1) for mips, measured in read["tried"]
     ]

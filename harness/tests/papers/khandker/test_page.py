@@ -1,58 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a reproduction as it was measured, and of one without runs."""
+"""Tables and files of a reproduction as it was measured."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from sundial.papers.khandker.page import make_page
-from sundial.papers.khandker.reproduce import KIND, KhandkerOutcome
+from sundial.papers.khandker.reproduce import KIND
 from sundial.papers.khandker.results import Results
-from sundial.papers.khandker.statements import STATEMENTS
 from sundial.papers.khandker.tables import predictions_table, steps_table, sum_table
-from sundial.report.plotting import Pictures, pictures
-from sundial.reproduce.page import Page
-from sundial.reproduce.paper import papers
-from sundial.reproduce.verdicts import judge
 from tests.papers.khandker.recorded import results
 
 
 @pytest.fixture(scope="module")
 def measured() -> Results:
     return results()
-
-
-@pytest.fixture(scope="module")
-def page(measured: Results, tmp_path_factory: pytest.TempPathFactory) -> Page:
-    with pictures(Pictures(png=False)):
-        return make_page(measured, judge(STATEMENTS, measured), tmp_path_factory.mktemp("figures"))
-
-
-def test_khandker_can_be_reproduced() -> None:
-    assert "khandker" in papers()
-    assert list(KIND.scales) == ["smoke", "quick", "full", "paper"]
-
-
-def test_every_table_and_figure_of_the_paper_is_there(page: Page) -> None:
-    anchors = [section.anchor for section in page.sections]
-    assert anchors == [
-        "statements", "machine", "figure-3", "figure-4", "figure-1", "figure-2", "figure-5", "table-2",
-        "table-2-window", "table-2-halves", "print", "captures",
-    ]  # fmt: skip
-    assert set(page.drawings) == {"figure-3", "figure-4", "figure-5", "errors"}
-    assert all(drawing.svg.startswith("<?xml") for drawing in page.drawings.values())
-    tables = {section.anchor: section.table for section in page.sections}
-    for anchor, table in tables.items():
-        assert anchor == "figure-5" or (table is not None and table.rows), anchor
-
-
-def test_rows_have_a_cell_for_each_column(page: Page) -> None:
-    for section in page.sections:
-        for table in (section.table, section.parts):
-            if table is not None:
-                assert {len(row) for row in table.rows} == {len(table.columns)}, section.anchor
 
 
 def test_printed_is_beside_measured(measured: Results) -> None:
@@ -88,19 +49,8 @@ def test_sizes_of_unit_costs_are_told_from_others(measured: Results) -> None:
     assert len([row for row in rows if row[2] == "out of sample"]) == 6
 
 
-def test_a_page_without_runs_says_so(measured: Results, tmp_path: Path) -> None:
-    bare = Results(measured.paper, "quick", measured.best, measured.tried)
-    with pictures(Pictures(painted=False)):
-        page = make_page(bare, judge(STATEMENTS, bare), tmp_path)
-    assert page.drawings == {}
-    tables = {section.anchor: section.table for section in page.sections}
-    assert [tables[anchor].rows for anchor in ("figure-3", "figure-1", "table-2") if tables[anchor]] == [(), (), ()]
-    assert tables["print"] is not None
-    assert tables["print"].rows
-
-
 def test_csv_files_have_all_that_was_measured(measured: Results) -> None:
-    outcome = KhandkerOutcome(measured, judge(STATEMENTS, measured))
+    outcome = KIND.outcome(measured)
     tables = outcome.tables()
     assert tables["curves.csv"].filter(policy="window").height == 28
     assert tables["curves.csv"]["sum_us"].drop_nulls().len() == 18

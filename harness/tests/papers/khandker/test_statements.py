@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from sundial.papers.khandker.counts import bursts, packets, pdus
-from sundial.papers.khandker.extents import HUB
 from sundial.papers.khandker.results import NULL, Latency, Rate, Results, Seen, StepSeen, Twins
+from sundial.papers.khandker.sizes import HUB
 from sundial.papers.khandker.statements import STATEMENTS, saturated_at
 from sundial.reproduce.verdicts import judge, verdict
 from tests.papers.khandker.recorded import results

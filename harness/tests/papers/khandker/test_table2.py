@@ -7,13 +7,13 @@ import pytest
 
 from sundial.papers.khandker import table2
 from sundial.papers.khandker.counts import Policy, bursts, facks, packets, pdus
-from sundial.papers.khandker.paper import PATH, Khandker
-from sundial.reproduce.paper import read_paper
+from sundial.papers.khandker.paper import Khandker
+from sundial.papers.khandker.reproduce import KIND
 
 
 @pytest.fixture(scope="module")
 def paper() -> Khandker:
-    return read_paper(PATH, Khandker)
+    return KIND.paper()
 
 
 def test_the_corrected_cost_gives_the_printed_sums_but_one(paper: Khandker) -> None:

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sundial.model.load import load_experiments
 from sundial.papers.santos18 import experiments, other_systems
-from sundial.papers.santos18.extents import EXTENTS
 from sundial.papers.santos18.paper import Place
+from sundial.papers.santos18.reproduce import KIND
 from sundial.papers.santos18.results import Case
 from sundial.reproduce.runs import Spec
 from sundial.workloads.functions import NAMES
 
-EXTENT = replace(EXTENTS["smoke"], beside_calls=3)
+EXTENT = KIND.paper().scales["smoke"].model_copy(update={"beside_calls": 3})
 
 
 def specs(place: Place) -> dict[str, Spec]:

@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page and the files of santos18, of results made up and of none."""
+"""Figures, tables and files of santos18, of results made up."""
 
 from __future__ import annotations
 
-import io
 import itertools
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
 
 from sundial.papers.santos18 import figures, other_systems
-from sundial.papers.santos18.paper import PATH, Santos18
-from sundial.papers.santos18.reproduce import KIND, SantosOutcome
-from sundial.papers.santos18.results import CALLS_COLUMNS, DISTANCE, SLOPES_COLUMNS, Case, Results, Slope
-from sundial.papers.santos18.statements import STATEMENTS
+from sundial.papers.santos18.reproduce import KIND
+from sundial.papers.santos18.results import DISTANCE, Case, Results, Slope
+from sundial.papers.santos18.tables import systems_table
 from sundial.report.plotting import Pictures, pictures
 from sundial.report.tables import DASH
-from sundial.reproduce.page import Page
-from sundial.reproduce.paper import papers, read_paper
-from sundial.reproduce.verdicts import judge
 from sundial.workloads.functions import NAMES
 from tests.papers.santos18.test_statements import holding, put
 
@@ -35,34 +29,6 @@ def measured() -> Results:
         for where, function in itertools.product(system.places, NAMES):
             put(results, word, where, function, 0.1 + place)
     return results
-
-
-def outcome(results: Results) -> SantosOutcome:
-    return SantosOutcome(results, judge(STATEMENTS, results))
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    with pictures(Pictures(png=False)):
-        return outcome(measured()).page(tmp_path_factory.mktemp("figures"))
-
-
-def nothing() -> Results:
-    return Results(read_paper(PATH, Santos18), "smoke", Decimal(125))
-
-
-def test_santos18_can_be_reproduced() -> None:
-    assert "santos18" in papers()
-    assert {"smoke", "quick", "paper"} <= set(KIND.scales)
-
-
-def test_every_figure_of_the_paper_is_there(page: Page) -> None:
-    paper = read_paper(PATH, Santos18)
-    anchors = [section.anchor for section in page.sections]
-    shown = [f"figure-{number}" for number in paper.figures]
-    assert anchors == ["statements", "machines", *shown, "slopes", "systems", "functions-local", "functions-remote"]
-    assert set(page.drawings) == {*shown, "slopes", "systems"}
-    assert all(drawing.svg.startswith("<?xml") for drawing in page.drawings.values())
 
 
 def test_a_distance_without_what_the_paper_shows_is_no_figure(tmp_path: Path) -> None:
@@ -100,24 +66,8 @@ def test_no_two_lines_of_a_system_look_alike(monkeypatch: pytest.MonkeyPatch) ->
     assert len(looks) == len(results.slopes) == 12
 
 
-def test_the_page_says_what_instructions_and_exchanges_are(page: Page) -> None:
-    prose = {section.anchor: section.prose for section in page.sections}
-    assert "never executed" in prose["functions-local"]
-    assert "never executed" not in prose["functions-remote"]
-    assert all("of both sides" in prose[f"functions-{place}"] for place in ("local", "remote"))
-
-
-def test_rows_have_a_cell_for_each_column(page: Page) -> None:
-    tables = [section.table for section in page.sections if section.table is not None]
-    assert len(tables) >= 2
-    for table in tables:
-        assert table.rows
-        assert {len(row) for row in table.rows} == {len(table.columns)}
-
-
-def test_one_table_has_all_systems(page: Page) -> None:
-    table = next(section.table for section in page.sections if section.anchor == "systems")
-    assert table is not None
+def test_one_table_has_all_systems() -> None:
+    table = systems_table(measured())
     assert [column.title for column in table.columns][2:] == [*other_systems.NAMES.values(), "gRPC", "RPyC"]
     assert [row[:2] for row in table.rows] == list(itertools.product(("local", "remote"), NAMES))
     void = dict(zip([column.title for column in table.columns], table.rows[0], strict=True))
@@ -126,7 +76,7 @@ def test_one_table_has_all_systems(page: Page) -> None:
 
 def test_files_have_what_was_measured() -> None:
     results = measured()
-    tables = outcome(results).tables()
+    tables = KIND.outcome(results).tables()
     calls = tables["functions.csv"]
     assert calls.height == len(results.cells)
     void = calls.filter(system="grpc", place="local", function="void").row(0, named=True)
@@ -135,18 +85,3 @@ def test_files_have_what_was_measured() -> None:
     assert tables["slopes.csv"].select("system", "round_trips_a_call").unique().sort("system").rows() == [
         ("grpc", 1.0), ("rpyc", 3.0)
     ]  # fmt: skip
-
-
-def test_files_without_a_measurement_have_their_heads() -> None:
-    tables = outcome(nothing()).tables()
-    for name, columns in (("functions.csv", CALLS_COLUMNS), ("slopes.csv", SLOPES_COLUMNS)):
-        text = io.StringIO()
-        tables[name].write_csv(text)
-        assert text.getvalue() == ",".join(columns) + "\n"
-
-
-def test_a_page_without_runs_says_what_could_not_be_judged(tmp_path: Path) -> None:
-    with pictures(Pictures(png=False)):
-        page = outcome(nothing()).page(tmp_path)
-    assert page.drawings == {}
-    assert [section.anchor for section in page.sections][:2] == ["statements", "machines"]

@@ -9,14 +9,14 @@ from decimal import Decimal
 
 import pytest
 
-from sundial.papers.santos18.paper import PATH, Place, Santos18
+from sundial.papers.santos18.paper import Place
+from sundial.papers.santos18.reproduce import KIND
 from sundial.papers.santos18.results import DISTANCE, FIRST_ELEVEN, Case, Cell, Results, calls_table
 from sundial.papers.santos18.spread import spread
 from sundial.papers.santos18.statements import STATEMENTS
-from sundial.reproduce.paper import read_paper
 from sundial.reproduce.verdicts import Verdict, judge
 
-PAPER = read_paper(PATH, Santos18)
+PAPER = KIND.paper()
 GRPC = {
     "void": 1.0, "boolean": 1.0, "int": 1.0, "long": 1.0, "string_32": 1.1, "string_512": 1.12, "string_1024": 1.15,
     "int_array": 1.3, "float_array": 1.4, "string_array": 2.0, "person": 1.1,

@@ -4,7 +4,8 @@
 use serde::Deserialize;
 use sundial_core::{Invalid, Segment, SegmentKind, SegmentParameters, Span, check_rate};
 
-use super::{Backplane, BackplaneParameters, HEADER_BYTES, WORD_BYTES};
+use super::wire::{HEADER_BYTES, WORD_BYTES};
+use super::{Backplane, BackplaneParameters};
 
 const NS_PER_S: u64 = 1_000_000_000;
 

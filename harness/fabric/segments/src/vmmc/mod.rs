@@ -8,6 +8,7 @@
 mod config;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use std::collections::BTreeMap;
 
@@ -17,17 +18,8 @@ use sundial_core::{
 };
 
 pub use config::Config;
-
-/// Bytes of a packet before its data.
-pub const HEADER_BYTES: usize = 32;
-/// What `word_latency` is the time of.
-const WORD_BYTES: u64 = 8;
-/// Data of the longest packet: a page.
-const DATA_MOST: usize = 4096;
-/// Of the format; the first byte of a packet.
-const VERSION: u8 = 1;
-/// LINKTYPE_USER1.
-const LINK_TYPE: LinkType = LinkType(148);
+pub use wire::HEADER_BYTES;
+use wire::{DATA_MOST, LINK_TYPE, RECEIVER_AT, SENDER_AT, VERSION, VERSION_AT};
 
 /// What a backplane is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,13 +68,15 @@ impl Backplane {
         let refused = |rule, why| Err(Refusal::with(rule, why));
         let bytes = frame.len();
         let word = |at| u16::from_le_bytes([frame[at], frame[at + 1]]);
-        if !(HEADER_BYTES..=HEADER_BYTES + DATA_MOST).contains(&bytes) || frame[0] != VERSION {
+        if !(HEADER_BYTES..=HEADER_BYTES + DATA_MOST).contains(&bytes)
+            || frame[VERSION_AT] != VERSION
+        {
             return refused(Rule::NoPacket, Why::Bytes { bytes });
         }
-        if word(4) != self.parameters.nodes[port] {
-            return refused(Rule::Sender, Why::Node { node: word(4) });
+        if word(SENDER_AT) != self.parameters.nodes[port] {
+            return refused(Rule::Sender, Why::Node { node: word(SENDER_AT) });
         }
-        let to = word(6);
+        let to = word(RECEIVER_AT);
         match self.parameters.nodes.iter().position(|&node| node == to) {
             Some(receiver) if receiver != port => Ok(receiver),
             _ => refused(Rule::UnknownNode, Why::Node { node: to }),
@@ -160,6 +154,6 @@ impl Segment for Backplane {
     }
 
     fn link_type(&self) -> LinkType {
-        LINK_TYPE
+        LinkType(LINK_TYPE)
     }
 }

@@ -3,76 +3,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from sundial.errors import RunFailed
+from sundial.model.fields import Strict
 from sundial.report.tables import Table, decimal, numbers
-from sundial.reproduce.page import Page, Section
-from sundial.reproduce.paper import Paper, Reproduction, read_paper
+from sundial.reproduce.declared import Declared
+from sundial.reproduce.paper import Paper, Scale
 from sundial.reproduce.runs import Bench, Spec
 
 MIPS = Decimal(125)
 
 
-@dataclass(frozen=True)
-class ToyOutcome:
-    """Round trips by size, as the stage writes them."""
+class Extent(Strict):
+    """How much is run."""
 
-    paper: Paper
-    table: pl.DataFrame
-
-    def facts(self) -> Sequence[tuple[str, str]]:
-        return [("toys", f"{self.table.height} sizes")]
-
-    def index(self) -> Mapping[str, Any]:
-        return {"mips": f"{MIPS:f}"}
-
-    def tables(self) -> Mapping[str, pl.DataFrame]:
-        return {"toys.csv": self.table}
-
-    def page(self, figures: Path) -> Page:
-        rows = tuple(tuple(decimal(value, 0) for value in row) for row in self.table.iter_rows())
-        shown = Table("Round trips", numbers("Size (bytes)", "Printed (us)", "Measured (us)"), rows)
-        paper = self.paper
-        return Page(
-            name=paper.name,
-            reference=f"{paper.authors}: {paper.title}. {paper.published}.",
-            key_figures=[],
-            sections=[Section("toys", paper.table(1).title, "Toys", table=shown)],
-            drawings={},
-            files=("toys.csv",),
-        )
+    calls: int
 
 
-class _Toy:
-    def paper(self) -> Paper:
-        return read_paper(Path(__file__).with_name("paper.yaml"), Paper)
+class Toy(Paper):
+    """paper.yaml."""
 
-    @property
-    def scales(self) -> Sequence[str]:
-        return ("quick", "full")
-
-    def perform(self, bench: Bench, *, scale: str) -> ToyOutcome:
-        paper = self.paper()
-        printed = paper.table(1)
-        workload = {"app": "toy", "sizes": list(printed.sizes), "calls": 2 if scale == "quick" else 20}
-        bench.expect(1)
-        measured = bench.make(Spec("toys", "toys that come back", "two-toys", [workload]), MIPS)
-        if measured is None:
-            raise RunFailed("the only run failed")
-        rows = []
-        for size in printed.sizes:
-            trip = measured.round_trip(app="toy-client", size=size)
-            if trip is None:
-                raise RunFailed(f"no toy of {size} bytes came back")
-            rows.append((float(size), printed.printed(printed.columns[0], size), trip.median_us))
-        return ToyOutcome(paper, pl.DataFrame(rows, schema=["size", "printed_us", "measured_us"], orient="row"))
+    scales: Mapping[Scale, Extent]
 
 
-KIND: Reproduction = _Toy()
+@dataclass
+class Results:
+    """Round trips in us by size."""
+
+    paper: Toy
+    scale: str
+    mips: Decimal = MIPS
+    trips: dict[int, float] = field(default_factory=dict)
+
+    def beside(self) -> pl.DataFrame:
+        """toys.csv."""
+        (column,) = self.paper.table(1).columns
+        rows = [(size, self.paper.table(1).printed(column, size), us) for size, us in self.trips.items()]
+        return pl.DataFrame(rows, schema=["size", "printed_us", "measured_us"], orient="row")
+
+
+def perform(paper: Toy, bench: Bench, extent: Extent, scale: str) -> Results:
+    """All runs. Raises RunFailed."""
+    results = Results(paper, scale)
+    workload = {"app": "toy", "sizes": list(paper.table(1).sizes), "calls": extent.calls}
+    bench.expect(1)
+    measured = bench.make(Spec("toys", "toys that come back", "two-toys", [workload]), MIPS)
+    if measured is None:
+        raise RunFailed("the only run failed")
+    for size in paper.table(1).sizes:
+        trip = measured.round_trip(app="toy-client", size=size)
+        if trip is None:
+            raise RunFailed(f"no toy of {size} bytes came back")
+        results.trips[size] = trip.median_us
+    return results
+
+
+def toys_table(results: Results) -> Table:
+    """Printed beside measured."""
+    rows = tuple(tuple(decimal(value, 0) for value in row) for row in results.beside().iter_rows())
+    return Table("Round trips", numbers("Size (bytes)", "Printed (us)", "Measured (us)"), rows)
+
+
+KIND = Declared(
+    folder=Path(__file__).parent,
+    model=Toy,
+    experiments=perform,
+    fields=lambda results: {"mips": f"{results.mips:f}"},
+    files={"toys.csv": Results.beside},
+    tables={"toys": toys_table},
+)
