@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import DROPPED, dropped_by
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.analysis import Analysis
@@ -28,14 +28,13 @@ UNPROVEN: tuple[str, ...] = (
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = ("that a server wrote its counts in a pause and at no other time",)
 PAUSE_NS = 200_000_000
 """Of a server before it writes; guest-apps/common/server.h."""
-_Row = tuple[None, str, str, str, list[int]]
 
 
 def check_served(
     run: RunDirectory, samples: RunSamples, analysis: Analysis, protocols: Mapping[str, SocketProtocol]
 ) -> pl.DataFrame:
     """A finding for each count that the capture contradicts."""
-    rows: list[_Row] = []
+    rows: list[Finding] = []
     answers = _answers(analysis)
     countable = {
         name: protocol
@@ -55,8 +54,8 @@ def check_served(
         services = [str(each.get("app")) for each in run.jobs.get(server, {}).get("services", ())]
         for line in lines if given.height else ():
             if line.get("app") not in services:
-                rows.append((None, f"nodes/{server} counters app", ", ".join(services), str(line.get("app")), []))
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+                rows.append(Finding(None, f"nodes/{server} counters app", ", ".join(services), str(line.get("app"))))
+    return as_table(rows)
 
 
 def _is_countable(run: RunDirectory, calls: pl.DataFrame, protocol: SocketProtocol) -> bool:
@@ -84,12 +83,14 @@ def _answers(analysis: Analysis) -> pl.DataFrame:
 
 def _lines(
     where: str, lines: Sequence[Mapping[str, Any]], answers: pl.DataFrame, protocol: SocketProtocol, *, exact: bool
-) -> Iterator[_Row]:
+) -> Iterator[Finding]:
     before = 0
     for line in lines:
         number = line.get("calls")
         if not isinstance(number, int) or not before <= number <= answers.height:
-            yield None, f"{where} calls", f"{before} to {answers.height}, the answers in the capture", str(number), []
+            yield Finding(
+                None, f"{where} calls", f"{before} to {answers.height}, the answers in the capture", str(number)
+            )
             continue
         before = number
         for field, expected in protocol.counts(answers[:number]).items():
@@ -97,12 +98,12 @@ def _lines(
             within = isinstance(expected, tuple) and isinstance(seen, int) and expected[0] <= seen <= expected[1]
             if not within and seen != expected:
                 words = "{} to {}".format(*expected) if isinstance(expected, tuple) else str(expected)
-                yield None, f"{where} {field}", words, str(seen), []
+                yield Finding(None, f"{where} {field}", words, str(seen))
         if exact and 0 < number < answers.height:
             pause_ns = answers["answered_ns"][number] - answers["answered_ns"][number - 1]
             if pause_ns < PAUSE_NS:
                 words = f"a pause of {PAUSE_NS} ns behind the answers that are counted"
-                yield None, f"{where} calls", words, f"{number}, and {pause_ns} ns until the next", []
+                yield Finding(None, f"{where} calls", words, f"{number}, and {pause_ns} ns until the next")
 
 
 def connections(answers: pl.DataFrame) -> tuple[int, int]:

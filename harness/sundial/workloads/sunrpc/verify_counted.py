@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory
+from sundial.verify.findings import Finding
 from sundial.workloads.mbcf.verify_channels import Channels
-from sundial.workloads.mbcf.verify_evidence import Evidence, Finding
+from sundial.workloads.mbcf.verify_evidence import Evidence
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.sunrpc.verify_bound import BINDER, Handles
 from sundial.workloads.sunrpc.verify_content import counted, given, taken
@@ -45,7 +46,7 @@ def check_counted(evidence: Evidence, calls: Calls, samples: pl.DataFrame, handl
         done = sum(executed.values()) if last is None else min(sum(executed.values()), last)
         if int(line["executed"]) != done:
             text = f"{line['executed']} executed by its own count"
-            yield None, "mbcf.executed", f"{done} requests that {name} took", text, []
+            yield Finding(None, "mbcf.executed", f"{done} requests that {name} took", text)
         elif last is None:
             due = {
                 "calls": done,
@@ -55,13 +56,13 @@ def check_counted(evidence: Evidence, calls: Calls, samples: pl.DataFrame, handl
             }
             for field, count in due.items():
                 if field in line and line[field] != count:
-                    yield None, f"counted.{field}", str(count), f"{line[field]} by {name}'s own count", []
+                    yield Finding(None, f"counted.{field}", str(count), f"{line[field]} by {name}'s own count")
             asked = {call.peer_task for call in evidence.transactions.transactions if _asks(call, node)}
             if asked and "task" in line and line["task"] not in asked:
-                yield None, "counted.task", str(min(asked)), f"{line['task']} by {name}'s own count", []
+                yield Finding(None, "counted.task", str(min(asked)), f"{line['task']} by {name}'s own count")
             if int(line.get("clients_gone", 0)) > handles.accepted(node):
                 text = f"{line['clients_gone']} by {name}'s own count"
-                yield None, "counted.clients_gone", f"at most {handles.accepted(node)}", text, []
+                yield Finding(None, "counted.clients_gone", f"at most {handles.accepted(node)}", text)
 
 
 def _asks(call: Transaction, node: int) -> bool:
