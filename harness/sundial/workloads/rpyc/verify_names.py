@@ -12,7 +12,9 @@ from typing import Any
 import polars as pl
 
 from sundial.errors import GuestFault
+from sundial.judge import parties
 from sundial.observe import RunDirectory
+from sundial.verify.findings import Finding
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import End
@@ -25,18 +27,15 @@ from sundial.workloads.rpyc.plan import SERVER
 
 LATE = "TimeoutError"
 """Of a call that had its time."""
-Finding = tuple[int | None, str, str, str, list[int]]
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(parties.Service):
     """A server program of a machine."""
 
-    machine: str
-    port: int
-    ends: tuple[End, ...]
-    die_call: int | None
-    """The call in which it is killed."""
+    @property
+    def die_call(self) -> int | None:
+        """The call in which it is killed."""
+        return server_death.call_of(self.options)
 
 
 @dataclass
@@ -66,19 +65,6 @@ class Planned:
     def version(self) -> Version:
         """What it says that it runs. Raises ValueError for one that is not known."""
         return version(str(self.lines[0].get("library")))
-
-
-def services(run: RunDirectory) -> list[Service]:
-    """All server programs."""
-    found = []
-    for name, job in run.jobs.items():
-        addresses = [each.address for each in run.nodes[name].interfaces if each.address]
-        for each in job.get("services", ()):
-            if each.get("app") == SERVER:
-                port = int(each["options"]["port"])
-                ends = tuple((address, port) for address in addresses)
-                found.append(Service(name, port, ends, server_death.call_of(each["options"])))
-    return found
 
 
 def planned(run: RunDirectory, samples: RunSamples, calls: pl.DataFrame) -> list[Planned]:
@@ -139,7 +125,7 @@ def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
         }
         for name, expected in right.items():
             if line.get(name) != expected:
-                yield None, f"nodes/{each.machine} batch {batch} {name}", str(expected), str(line.get(name)), []
+                yield Finding(None, f"nodes/{each.machine} batch {batch} {name}", str(expected), str(line.get(name)))
 
 
 def check_counters(
@@ -154,19 +140,15 @@ def check_counters(
     `due`: there must be one. `executed`: by machine and port, of those whose connections were all found right, and
     `answered` of the same; one that is killed may not have read all that came. `alone`: servers with one, whose context
     switches have a least."""
-    lines: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
-    for machine, records in samples.records.items():
-        for line in records:
-            if line["type"] == "counters" and line.get("app") == SERVER:
-                lines[machine, line.get("port", 0)].append(line)
+    yield from parties.check_reporters(samples, known, lambda line: line.get("app") == SERVER)
     for service in known:
-        own, where = lines.pop((service.machine, service.port), []), f"nodes/{service.machine} port {service.port}"
+        own, where = service.lines(samples), service.where
         right = executed.get((service.machine, service.port))
         if right is None:
             continue
         if not own:
             if right and (due or service.die_call):
-                yield None, f"{where} counters", "a line", "none", []
+                yield Finding(None, f"{where} counters", "a line", "none")
             continue
         said = own[-1].get("by_function")
         said = said if isinstance(said, Mapping) else {}
@@ -175,23 +157,20 @@ def check_counters(
             low, high, seen = least.get(name, 0), right.get(name, 0), said.get(name, 0)
             if not isinstance(seen, int) or not low <= seen <= high:
                 expected = str(low) if low == high else f"{low} to {high}"
-                yield None, f"{where} counters {name}", expected, str(seen), []
+                yield Finding(None, f"{where} counters {name}", expected, str(seen))
         came = sum(right.values())
         total = came if service.die_call is None else min(came, service.die_call)
         for name, count in (("calls", total), ("failed", 0)):
             if own[-1].get(name) != count:
-                yield None, f"{where} counters {name}", str(count), str(own[-1].get(name)), []
+                yield Finding(None, f"{where} counters {name}", str(count), str(own[-1].get(name)))
         together = sum(seen for seen in said.values() if isinstance(seen, int))
         if service.die_call is not None and together != own[-1].get("calls"):
-            yield None, f"{where} counters by_function", f"{own[-1].get('calls')} together", str(together), []
+            yield Finding(None, f"{where} counters by_function", f"{own[-1].get('calls')} together", str(together))
         one = any(end in alone for end in service.ends)
         called = right if service.die_call is None else said
-        for field_name, wanted, seen in switches.check_counters(
-            f"{where} counters", own[-1], called, alone=one, exact=one
-        ):
-            yield None, field_name, wanted, seen, []
+        yield from switches.check_counters(f"{where} counters", own[-1], called, alone=one, exact=one)
         for before, after in pairwise(own):
             if not before.get("calls", 0) <= after.get("calls", 0):
-                yield None, f"{where} counters calls", f"{before.get('calls')} or more", str(after.get("calls")), []
-    for (machine, port), _ in sorted(lines.items()):
-        yield None, f"nodes/{machine} counters", "of a server of its job", f"{SERVER}, port {port}", []
+                yield Finding(
+                    None, f"{where} counters calls", f"{before.get('calls')} or more", str(after.get("calls"))
+                )
