@@ -5,17 +5,78 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import polars as pl
 
 from sundial.observe import RunDirectory
 from sundial.verify.findings import Finding
 from sundial.verify.samples import RunSamples
+from sundial.verify.sockets.conversations import End
 
-End = tuple[str, int]
-"""An address and a port."""
 Line = Mapping[str, Any]
 """One record of a guest (`sundial.seams.samples`)."""
 S = TypeVar("S", bound="Service")
+
+
+class Call(NamedTuple):
+    """One call, as its client reported it (`sundial.seams.samples.Row`); times in ns since zero of the run."""
+
+    id: int
+    call: int
+    """Its number in the batch."""
+    procedure: str
+    size: int
+    transport: str
+    thread: int
+    warmup: bool
+    start_ns: int
+    end_ns: int
+    ok: bool
+    error: str | None
+    xid: int | None
+    retransmits: int
+    client_address: str | None
+    client_port: int | None
+    server_address: str | None
+    server_port: int | None
+
+    @property
+    def client_end(self) -> tuple[str | None, int | None]:
+        return self.client_address, self.client_port
+
+    @property
+    def server_end(self) -> tuple[str | None, int | None]:
+        return self.server_address, self.server_port
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Calls of a client that differ only in their number."""
+
+    client: str
+    number: int
+    line: Line
+    """What the client reported of all of them (`sundial.seams.samples.Batch`)."""
+    calls: Sequence[Call]
+
+    @property
+    def step(self) -> int:
+        """The number of its step in the client's job."""
+        return int(self.line["step"])
+
+    @property
+    def where(self) -> str:
+        """Its line, as a finding names it."""
+        return f"nodes/{self.client} batch {self.number}"
+
+
+def batches(samples: RunSamples, calls: pl.DataFrame) -> list[Batch]:
+    """Those of some `calls` of the samples, in their order."""
+    found: dict[tuple[str, int], list[Call]] = {}
+    for client, number, *row in calls.sort("id").select("client", "batch", *Call._fields).iter_rows():
+        found.setdefault((client, number), []).append(Call(*row))
+    return [Batch(*name, samples.batches[name], own) for name, own in found.items()]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import polars as pl
 
 from sundial.expect.call import Leg
 from sundial.expect.ip import udp_packets
-from sundial.judge.parties import check_reporters
+from sundial.judge import parties
 from sundial.judge.replay import Replay
 from sundial.judge.settled import Transport, Verdict, Verification
 from sundial.observe import octets_of
@@ -97,6 +97,7 @@ class _Verification(Verification[Service]):
         self.seen = sightings(run, frames, ends)
         self.own = own_frames(run, self.seen, self.ports)
         self.traffic: Traffic = datagrams(self.own, octets_of(self.own, files), frames)
+        self.reported = {call.id: call for batch in parties.batches(self.samples, self.calls) for call in batch.calls}
         self.activities = activities(run, self.samples, self.services)
         self.sides, self.unowned = divide(self.traffic.datagrams, self.activities)
         self.owner = {
@@ -126,7 +127,7 @@ class _Verification(Verification[Service]):
         for service in self.services:
             rows += self._serve(service)
         ok = dict(self.calls.select("id", "ok").iter_rows())
-        rows += check_reporters(self.samples, self.services, lambda line: "by_opnum" in line)
+        rows += parties.check_reporters(self.samples, self.services, lambda line: "by_opnum" in line)
         for client, step, lines in bindings_missing(run=self.run, samples=self.samples):
             expected = "one where it asks the mapper"
             rows.append(Finding(None, f"nodes/{client} step {step} binding", expected, str(lines)))
@@ -177,7 +178,7 @@ class _Verification(Verification[Service]):
 
     def _check_samples(self, sides: Sides, replay: Replay[Client]) -> Iterator[Finding]:
         """What the client wrote about each call and batch, against its machine."""
-        rows = {row["id"]: row for row in self._rows_of(sides.activity)}
+        rows = {call.id: self.reported[call.id] for call in sides.activity.calls if call.id is not None}
         ends = (sides.activity.own_end, sides.activity.server_end, "udp")
         machine = min(replay.histories, key=lambda each: _unlike(each, rows))
         for place, call in enumerate(machine.calls):
@@ -185,27 +186,23 @@ class _Verification(Verification[Service]):
                 continue
             row = rows[call.id]
             status, at_ns = machine.ended.get(place, ("not over", 0))
-            said = OK if row["ok"] else str(row["error"])
+            said = OK if row.ok else str(row.error)
             if said != status:
                 yield Finding(call.id, "sample.error", status, said)
-            if self.exact and row["ok"] and row["end_ns"] < at_ns:
+            if self.exact and row.ok and row.end_ns < at_ns:
                 yield Finding(
-                    call.id, "sample.end", f"not before its last fragment has come, at {at_ns} ns", str(row["end_ns"])
+                    call.id, "sample.end", f"not before its last fragment has come, at {at_ns} ns", str(row.end_ns)
                 )
-            if row["retransmits"] != machine.resent.get(place, 0):
-                yield Finding(call.id, "sample.retransmits", str(machine.resent.get(place, 0)), str(row["retransmits"]))
-            said_ends = tuple((row[f"{side}_address"], row[f"{side}_port"]) for side in ("client", "server"))
-            if (*said_ends, row["transport"]) != ends:
-                yield Finding(call.id, "sample.ends", str(ends), str((*said_ends, row["transport"])))
-            if row["xid"] != place:
-                yield Finding(call.id, "sample.xid", str(place), str(row["xid"]))
+            if row.retransmits != machine.resent.get(place, 0):
+                yield Finding(call.id, "sample.retransmits", str(machine.resent.get(place, 0)), str(row.retransmits))
+            said_ends = (row.client_end, row.server_end)
+            if (*said_ends, row.transport) != ends:
+                yield Finding(call.id, "sample.ends", str(ends), str((*said_ends, row.transport)))
+            if row.xid != place:
+                yield Finding(call.id, "sample.xid", str(place), str(row.xid))
         yield from self._check_batches(sides.activity, replay)
         if sides.activity.mapper:
             yield from self._check_binding(sides, replay)
-
-    def _rows_of(self, activity: Activity) -> list[dict[str, Any]]:
-        ids = [call.id for call in activity.calls if call.id is not None]
-        return self.calls.filter(pl.col("id").is_in(ids)).rows(named=True)
 
     def _batches(self, activity: Activity, machine: Client) -> Iterator[tuple[int, Counter[str]]]:
         """The batches that a machine has begun, and what it has counted of each: those before the last are over."""
@@ -350,12 +347,12 @@ class _Verification(Verification[Service]):
 KIND: WorkloadVerifier = Verifier(transport=_Dce(_Verification))
 
 
-def _unlike(machine: Client, rows: Mapping[int, Mapping[str, Any]]) -> int:
+def _unlike(machine: Client, rows: Mapping[int, parties.Call]) -> int:
     """Calls that ended otherwise than their client says: of several histories the one with the fewest is meant."""
     ended = (
         (rows[call.id], machine.ended.get(place)) for place, call in enumerate(machine.calls) if call.id is not None
     )
-    return sum(end is None or (row["ok"] != (end[0] == OK)) for row, end in ended)
+    return sum(end is None or (row.ok != (end[0] == OK)) for row, end in ended)
 
 
 def message_leg(pdus: Sequence[int], mtu: int) -> Leg:

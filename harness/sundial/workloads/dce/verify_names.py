@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import polars as pl
@@ -158,14 +158,12 @@ def activities(run: RunDirectory, samples: RunSamples, known: Sequence[Service])
     samples of calls that there cannot be."""
     found: dict[UUID, Activity] = {}
     turns: Counter[tuple[str, int, int]] = Counter()
-    rows = samples.table.filter(pl.col("app") == CLIENT).sort("id")
-    for (client, batch), part in rows.group_by("client", "batch", maintain_order=True):
-        line = samples.batches[str(client), int(str(batch))]
+    for batch in parties.batches(samples, samples.table.filter(pl.col("app") == CLIENT)):
         try:
-            _add(found, turns, run, known, str(client), int(str(batch)), line, part.sort("call"))
+            _add(found, turns, run, known, batch)
         except (KeyError, TypeError, ValueError) as error:
             raise GuestFault(
-                f"a client recorded DCE RPC calls that there cannot be: {error}", machine=str(client)
+                f"a client recorded DCE RPC calls that there cannot be: {error}", machine=batch.client
             ) from None
     return [*found.values(), *_mapper_activities(run, samples, known)]
 
@@ -175,34 +173,32 @@ def _add(
     turns: Counter[tuple[str, int, int]],
     run: RunDirectory,
     known: Sequence[Service],
-    client: str,
-    batch: int,
-    line: Mapping[str, Any],
-    rows: pl.DataFrame,
+    batch: parties.Batch,
 ) -> None:
     """A batch of calls to the activity that made it."""
-    options = options_of(run, client, int(line["step"]))
-    uuid, first = UUID(str(line["activity"])), rows.row(0, named=True)
-    thread = (client, int(line["step"]), int(first["thread"]))
+    client, options = batch.client, options_of(run, batch.client, batch.step)
+    calls = sorted(batch.calls, key=lambda each: each.call)
+    uuid, first = UUID(str(batch.line["activity"])), calls[0]
+    thread = (client, batch.step, first.thread)
     # An activity for each batch is opened beside that which each thread begins with.
     turns[thread] += options.get("connection") == "per-size"
     if uuid not in found:
         seed, turn = int(run.jobs[client].get("seed") or 0), turns[thread] * THREADS_MOST + thread[2]
-        target = (first["server_address"], first["server_port"])
+        own_end, target = cast(Endpoint, first.client_end), cast(Endpoint, first.server_end)
         found[uuid] = Activity(
-            uuid, client, server_of(known, target, run), (first["client_address"], first["client_port"]), target,
+            uuid, client, server_of(known, target, run), own_end, target,
             settings_of(options), [], named=identity(seed, client, thread[1], "activity", turn),
         )  # fmt: skip
     each = found[uuid]
-    each.batches.append((batch, len(each.calls)))
-    for place, row in enumerate(rows.iter_rows(named=True)):
-        name, size = row["procedure"], row["size"]
+    each.batches.append((batch.number, len(each.calls)))
+    for place, call in enumerate(calls):
+        name, size = call.procedure, call.size
         own = _of_function(options, name) or _of_size(options, name, size)
         each.calls.append(
             replace(
-                own, sequence=row["xid"], semantics=SEMANTICS[options.get("semantics") or "at_most_once"],
-                sizes=parameters(name, size), id=row["id"], start_ns=row["start_ns"], begins=place == 0,
-                settles=place == rows.height - 1,
+                own, sequence=cast(int, call.xid), semantics=SEMANTICS[options.get("semantics") or "at_most_once"],
+                sizes=parameters(name, size), id=call.id, start_ns=call.start_ns, begins=place == 0,
+                settles=place == len(calls) - 1,
             )
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from sundial.expect.call import Leg, tcp_leg, unsent_leg
 from sundial.expect.tcp import segment_size
+from sundial.judge import parties
 from sundial.judge.settled import Transport, Verdict, Verification
 from sundial.verify.findings import Finding
 from sundial.verify.result import leg_json
@@ -165,10 +166,9 @@ class _Verification(Verification[Service]):
 
     def _check_switches(self, plan: Planned, replay: Replay) -> Iterator[Finding]:
         """Of the client, batch by batch."""
-        for batch, number, line in zip(replay.client.batches, plan.batches, plan.lines, strict=True):
-            answered = sum(each.answered >= 0 and not plan.rows[each.id]["warmup"] for each in batch.calls)
-            where = f"nodes/{plan.machine} batch {number}"
-            yield from switches.check_batch(where, line, answered, exact=self.exact)
+        for batch, said in zip(replay.client.batches, plan.batches, strict=True):
+            answered = sum(each.answered >= 0 and not plan.rows[each.id].warmup for each in batch.calls)
+            yield from switches.check_batch(said.where, said.line, answered, exact=self.exact)
 
     def _check_death(self, service: Service, executed: Mapping[str, int] | None) -> Iterator[Finding]:
         """Whether it ended its connections, and where; each has a thread of its own."""
@@ -242,31 +242,31 @@ def _check_late(plan: Planned) -> Iterator[Finding]:
     """A call that had its time has lasted as long: each of its requests may."""
     limit_ns = int(plan.options.get("total_timeout_ms") or 0) * 1_000_000
     for number, row in plan.rows.items():
-        if row["error"] == LATE and row["end_ns"] - row["start_ns"] < limit_ns:
+        if row.error == LATE and row.end_ns - row.start_ns < limit_ns:
             yield Finding(number, "sample.error", f"none before {limit_ns} ns have passed", LATE)
 
 
-def _check_call(called: Called, row: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_call(called: Called, row: parties.Call) -> Iterator[Finding]:
     """What a client says of a call."""
-    if row["error"] != called.error:
-        yield Finding(called.id, "sample.error", called.error or "none: the right value came", row["error"] or "none")
+    if row.error != called.error:
+        yield Finding(called.id, "sample.error", called.error or "none: the right value came", row.error or "none")
     first, last = called.first_number, max(called.number, called.first_number)
     # What is asked of a connection that is over has a number, and is not sent.
-    later = called.unasked and isinstance(row["xid"], int) and row["xid"] >= first
-    if not later and not (isinstance(row["xid"], int) and first <= row["xid"] <= last):
+    later = called.unasked and isinstance(row.xid, int) and row.xid >= first
+    if not later and not (isinstance(row.xid, int) and first <= row.xid <= last):
         expected = f"{first} or more" if called.unasked else str(first) if first == last else f"{first} to {last}"
-        yield Finding(called.id, "sample.xid", expected, str(row["xid"]))
-    if row["retransmits"] != 0:
-        yield Finding(called.id, "sample.retransmits", "0: TCP sends again, and no client", str(row["retransmits"]))
+        yield Finding(called.id, "sample.xid", expected, str(row.xid))
+    if row.retransmits != 0:
+        yield Finding(called.id, "sample.retransmits", "0: TCP sends again, and no client", str(row.retransmits))
 
 
 def _check_batches(conversation: Conversation, replay: Replay, plan: Planned) -> Iterator[Finding]:
     """What a client says of its batches: requests, and what its TCP sent again."""
-    for batch, number, line in zip(replay.client.batches, plan.batches, plan.lines, strict=False):
-        made, said = batch.end_number - batch.first_number, line.get("exchanges")
+    for batch, own in zip(replay.client.batches, plan.batches, strict=False):
+        made, said = batch.end_number - batch.first_number, own.line.get("exchanges")
         unsent = isinstance(said, int) and said >= made and any(each.error for each in batch.calls)
         if said != made and not unsent:
-            yield Finding(None, f"nodes/{plan.machine} batch {number} exchanges", str(made), str(said))
+            yield Finding(None, f"{own.where} exchanges", str(made), str(said))
     if replay.client.closed:
         way, lines = conversation.ways[False], replay.tracks[False].lines
         # What opens the connection was answered before the client asked for the count the first time, and what has a
@@ -274,7 +274,7 @@ def _check_batches(conversation: Conversation, replay: Replay, plan: Planned) ->
         close, opened = lines[-1].begin, next((each.begin for each in lines if each.call is not None), 0)
         first = sum(opened < each.end <= close for each in way.segments(0, close))
         again = sum(opened < each.end <= close for each in way.sent) - first
-        counts: list[Any] = [line.get("tcp_retransmits") for line in plan.lines]
+        counts: list[Any] = [each.line.get("tcp_retransmits") for each in plan.batches]
         said = None if None in counts else sum(counts)
         if said != again:
             yield Finding(None, f"nodes/{plan.machine} tcp_retransmits", str(again), str(said))

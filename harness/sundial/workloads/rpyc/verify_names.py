@@ -47,36 +47,34 @@ class Planned:
     machine: str
     options: Mapping[str, Any]
     """Of its step."""
-    batches: list[int] = field(default_factory=list)
-    """The numbers of its batches among the client's."""
+    batches: list[parties.Batch] = field(default_factory=list)
     calls: list[Calls] = field(default_factory=list)
-    lines: list[Mapping[str, Any]] = field(default_factory=list)
-    rows: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    rows: dict[int, parties.Call] = field(default_factory=dict)
     """What the client said of each call, by its id."""
 
     def from_late(self) -> Set[int]:
         """The first call that had its time, and all behind it. What it had asked for comes when others wait, and what
         it held is given back by the way."""
         ids = [number for calls in self.calls for number in calls.ids]
-        first = next((place for place, number in enumerate(ids) if self.rows[number]["error"] == LATE), len(ids))
+        first = next((place for place, number in enumerate(ids) if self.rows[number].error == LATE), len(ids))
         return frozenset(ids[first:])
 
     @property
     def version(self) -> Version:
         """What it says that it runs. Raises ValueError for one that is not known."""
-        return version(str(self.lines[0].get("library")))
+        return version(str(self.batches[0].line.get("library")))
 
 
 def planned(run: RunDirectory, samples: RunSamples, calls: pl.DataFrame) -> list[Planned]:
     """Connections in the order of their clients' samples. Raises GuestFault for calls that there cannot be."""
     found: dict[tuple[Any, ...], Planned] = {}
     turns: dict[tuple[str, int], int] = defaultdict(int)
-    for (name, batch), part in calls.sort("id").group_by("client", "batch", maintain_order=True):
-        machine, number = str(name), int(str(batch))
+    for batch in parties.batches(samples, calls):
         try:
-            _add(found, turns, run, samples.batches[machine, number], machine, number, part)
+            _add(found, turns, run, batch)
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise GuestFault(f"a client recorded RPyC calls that there cannot be: {error}", machine=machine) from None
+            message = f"a client recorded RPyC calls that there cannot be: {error}"
+            raise GuestFault(message, machine=batch.client) from None
     return list(found.values())
 
 
@@ -84,26 +82,29 @@ def _add(
     found: dict[tuple[Any, ...], Planned],
     turns: dict[tuple[str, int], int],
     run: RunDirectory,
-    line: Mapping[str, Any],
-    machine: str,
-    batch: int,
-    part: pl.DataFrame,
+    batch: parties.Batch,
 ) -> None:
     """A batch to the connection that made it: a step has one, and a batch for each of its functions."""
-    first, step = part.row(0, named=True), int(line["step"])
+    first, step, machine = batch.calls[0], batch.step, batch.client
     options = run.jobs[machine]["steps"][step]["options"]
-    client = (str(first["client_address"]), int(first["client_port"]))
-    server = (str(first["server_address"]), int(first["server_port"]))
+    client, server = _known(first.client_end), _known(first.server_end)
     each = found.setdefault((machine, step, client, server), Planned(client, server, machine, options))
     name = options["functions"][turns[machine, step]]
     turns[machine, step] += 1
     each.batches.append(batch)
-    each.lines.append(line)
     each.calls.append(
-        Calls(functions.BY_NAME[name], part["id"].to_list(), str(options.get("container", "list")),
+        Calls(functions.BY_NAME[name], [call.id for call in batch.calls], str(options.get("container", "list")),
               str(options.get("distance", "numpy")))
     )  # fmt: skip
-    each.rows |= {int(row["id"]): row for row in part.iter_rows(named=True)}
+    each.rows |= {call.id: call for call in batch.calls}
+
+
+def _known(end: tuple[str | None, int | None]) -> End:
+    """An end that a client has reported. Raises ValueError."""
+    address, port = end
+    if port is None:
+        raise ValueError("no port")
+    return str(address), port
 
 
 def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
@@ -111,7 +112,7 @@ def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
     network = network_of(run)
     image = None if network is None else network.node(each.machine).image
     library = None if image is None else libraries_of(run, image).get("python", {}).get(PACKAGE)
-    for batch, line, calls in zip(each.batches, each.lines, each.calls, strict=True):
+    for batch, calls in zip(each.batches, each.calls, strict=True):
         function = calls.function
         right = {
             "procedure": function.name,
@@ -124,8 +125,8 @@ def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
             **({} if library is None else {"library": library}),
         }
         for name, expected in right.items():
-            if line.get(name) != expected:
-                yield Finding(None, f"nodes/{each.machine} batch {batch} {name}", str(expected), str(line.get(name)))
+            if batch.line.get(name) != expected:
+                yield Finding(None, f"{batch.where} {name}", str(expected), str(batch.line.get(name)))
 
 
 def check_counters(
