@@ -157,7 +157,7 @@ def _module(rest: Sequence[str], chosen: Selection, checkout: Path) -> None:
         chosen.scenarios.update(_using(kinds={kind}))
         chosen.topologies.update(_topologies(kind))
         chosen.recorded.add(kind)
-    elif rest[0] in ("expect", "observe", "verify"):
+    elif rest[0] in ("expect", "observe", "verify", "judge"):
         # Kinds use them, and are found by folder: no import leads there.
         chosen.files.add("tests/mutation/test_gate.py")
         chosen.scenarios.update(("quickstart", "lane-edges"))

@@ -46,6 +46,7 @@ ROOMS: dict[str, set[str]] = {
         "observe",
     },
     "verify": {"", "errors", "printable", "whole", "kinds", "units", "seams", "expect", "model", "plan", "observe"},
+    "judge": {"", "errors", "kinds", "seams", "expect", "model", "observe", "verify"},
     "report": {"", "errors", "printable", "whole", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
     "reproduce": {
         "",
@@ -81,6 +82,9 @@ ROOMS: dict[str, set[str]] = {
     },
 }
 """What each room of sundial/ may import beside itself; "" is the package's own page."""
+
+OF_KINDS = {"verify": {"judge"}}
+"""What the modules of a kind may import beside that: the verifiers of kinds stand above `judge`, the stage below it."""
 
 FAMILIES = ("segments", "workloads", "papers")
 STAGES = ("expect", "model", "plan", "observe", "verify", "report", "reproduce")
@@ -170,7 +174,7 @@ def violations(path: Path, source: str) -> Iterator[str]:
             yield f"{where}: a stage names a kind"
         elif target_kind not in ("", kind) and not _shared(family, kind, target_family, target_kind):
             yield f"{where}: kind {kind} uses kind {target_kind}"
-        elif target != room and target not in ROOMS[room]:
+        elif target != room and target not in ROOMS[room] | (OF_KINDS.get(room, set()) if family else set()):
             yield f"{where}: {room or 'the package'} must not import {target}"
 
 
@@ -208,6 +212,7 @@ def test_expect_needs_the_standard_library_alone() -> None:
         ("model/x.py", "def f():\n    from sundial.plan.jobs import encode_job\n", "model must not import plan"),
         ("plan/x.py", "from sundial import run\n", "plan must not import run"),
         ("run/x.py", "room = import_module('sundial.report.build')\n", "run must not import report"),
+        ("verify/x.py", "from sundial.judge.replay import Replay\n", "verify must not import judge"),
         ("verify/x.py", "from sundial.workloads.raw.expect import expect_call\n", "a stage names a kind"),
         ("workloads/raw/model.py", "from sundial.workloads.sunrpc.model import KIND\n", "kind raw uses kind sunrpc"),
         ("workloads/raw/model.py", "import sundial.workloads.raw.verify\n", "model must not import verify"),

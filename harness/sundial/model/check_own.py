@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.own import files_of
 from sundial.model.topology import Machine, Topology
 from sundial.units import SIZE
@@ -17,8 +17,8 @@ FILES_SPARE = 2 << 20
 files, but not with 6."""
 
 
-def check_own(topology: Topology) -> Iterator[Finding]:
-    """Findings about each machine; its image is known."""
+def check_own(topology: Topology) -> Iterator[Invalid]:
+    """Invalid fields about each machine; its image is known."""
     for name, machine in topology.machines.items():
         yield from _machine(topology, name, machine, IMAGES[machine.image or topology.defaults.image])
 
@@ -30,7 +30,7 @@ def written_at(topology: Topology, name: str, field: str, *path: str) -> Path:
     return ("defaults", field, *path) if inherited else ("machines", name, field, *path)
 
 
-def too_large(topology: Topology, name: str, field: Literal["initrd", "files"], taken: int) -> Iterator[Finding]:
+def too_large(topology: Topology, name: str, field: Literal["initrd", "files"], taken: int) -> Iterator[Invalid]:
     """A finding if `taken` bytes are too much for the machine's memory, which holds them twice while it boots: packed
     and unpacked."""
     machine = topology.machines[name]
@@ -44,26 +44,26 @@ def too_large(topology: Topology, name: str, field: Literal["initrd", "files"], 
         allowed = f"{spare} plus a third of the memory above {least}, the least of image {image.name}: {most} bytes"
     if taken > most:
         what = f"{taken} bytes are too many for the {SIZE.show(memory)} of memory of {name!r}"
-        yield Finding(written_at(topology, name, field), what, allowed)
+        yield Invalid(written_at(topology, name, field), what, allowed)
 
 
-def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) -> Iterator[Finding]:
+def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) -> Iterator[Invalid]:
     files = files_of(topology.defaults, machine)
     if (machine.cmdline or topology.defaults.cmdline) and not image.command_line:
         what = f"the kernel of image {image.name!r}, which {name!r} boots, has no command line"
-        yield Finding(written_at(topology, name, "cmdline"), what, _with("command_line"))
+        yield Invalid(written_at(topology, name, "cmdline"), what, _with("command_line"))
     if files and not image.files:
         what = f"image {image.name!r}, which {name!r} boots, does not support files"
-        yield Finding(written_at(topology, name, "files"), what, _with("files"))
+        yield Invalid(written_at(topology, name, "files"), what, _with("files"))
         return
     for path in files:
         where = written_at(topology, name, "files", path)
         above = next((other for other in files if path.startswith(f"{other}/")), None)
         if above is not None:
-            yield Finding(where, f"{above!r} is also a file", "a path that is not a folder of another")
+            yield Invalid(where, f"{above!r} is also a file", "a path that is not a folder of another")
         elif image.flat_files and path.count("/") > 1:
             what = f"image {image.name!r}, which {name!r} boots, has no folders"
-            yield Finding(where, what, f"a name in its root, such as '/{path.rpartition('/')[2]}'")
+            yield Invalid(where, what, f"a name in its root, such as '/{path.rpartition('/')[2]}'")
     inline = sum(len(laid.content.encode()) for laid in files.values() if laid.content is not None)
     yield from too_large(topology, name, "files", inline)
 

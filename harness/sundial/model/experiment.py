@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import EVERYONE
 from sundial.model.network import Network, Node
 from sundial.model.scenario import KINDS, Scenario
@@ -47,10 +47,10 @@ class Experiment:
         return {**self.topology.model_dump(mode="json", exclude_none=True), "clock": self.clock}
 
 
-def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[WorkloadBase], list[Finding]]:
+def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[WorkloadBase], list[Invalid]]:
     """The scenario's workloads with explicit clients and sizes, and findings where they do not fit the topology."""
     workloads: list[WorkloadBase] = []
-    findings: list[Finding] = []
+    findings: list[Invalid] = []
     for number, written in enumerate(scenario.workloads):
         path = ("workloads", number)
         workload = written.model_copy(update={"clients": _clients(written, network)})
@@ -68,8 +68,8 @@ def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[Worklo
     return workloads, findings
 
 
-def _check_ports(workloads: list[WorkloadBase]) -> Iterator[Finding]:
-    """Findings where two servers have one port: at the later workload, or at the one that has a field for the port."""
+def _check_ports(workloads: list[WorkloadBase]) -> Iterator[Invalid]:
+    """Invalid fields where two servers have one port: at the later workload, or where the port is a field."""
     taken: dict[tuple[str, int], tuple[int, object]] = {}
     for number, workload in enumerate(workloads):
         for port, server in workload.tcp_ports.items():
@@ -77,11 +77,11 @@ def _check_ports(workloads: list[WorkloadBase]) -> Iterator[Finding]:
             if known != server:
                 at, other = (number, first) if PORT in type(workload).model_fields else (first, number)
                 what = f"port {port} of {workload.server!r} is already used by the server of workloads.{other}"
-                yield Finding(("workloads", at, PORT), what, "another port, or the same server")
+                yield Invalid(("workloads", at, PORT), what, "another port, or the same server")
 
 
-def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) -> Iterator[Finding]:
-    """Findings about traces: they need virtual time, so no machines on other hosts, and kernels with symbol tables."""
+def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) -> Iterator[Invalid]:
+    """Invalid traces: they need virtual time, so no machines on other hosts, and kernels with symbol tables."""
     for number, workload in enumerate(workloads):
         if not isinstance(workload, Traced) or workload.trace == NO_TRACE:
             continue
@@ -90,13 +90,13 @@ def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) 
         silent = [f"{name!r} boots {image.name}" for name, image in images.items() if not _says_functions(image)]
         if workload.server in workload.clients:
             what = f"tracing is not supported when client and server share machine {workload.server!r}"
-            yield Finding(path, what, "none, or other clients")
+            yield Invalid(path, what, "none, or other clients")
         elif clock != "virtual":
-            yield Finding(path, "tracing requires clock: virtual", "none, or clock: virtual")
+            yield Invalid(path, "tracing requires clock: virtual", "none, or clock: virtual")
         elif silent:
             fitting = " or ".join(name for name, image in IMAGES.items() if _says_functions(image))
             what = f"{silent[0]}, which has no kernel symbol table, so it cannot be traced"
-            yield Finding(path, what, f"none, or machines that boot {fitting}")
+            yield Invalid(path, what, f"none, or machines that boot {fitting}")
 
 
 def _says_functions(image: ImageKind) -> bool:
@@ -111,44 +111,44 @@ def _clients(workload: WorkloadBase, network: Network) -> tuple[str, ...]:
     return others or tuple(node.name for node in network.nodes if node.name == workload.server and node.inner)
 
 
-def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Finding]:
+def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Invalid]:
     hosts = {node.name: node for node in network.nodes if node.role == "host"}
     named = [("server", workload.server), *(("clients", client) for client in workload.clients)]
     for field, name in named:
         if name not in hosts:
-            yield Finding((*path, field), f"topology {network.name!r} has no host {name!r}", ", ".join(hosts))
+            yield Invalid((*path, field), f"topology {network.name!r} has no host {name!r}", ", ".join(hosts))
         elif not KINDS[workload.app].runs_on(IMAGES[hosts[name].image]):
-            yield Finding((*path, field), f"image {hosts[name].image!r} of {name!r} does not run {workload.app}")
+            yield Invalid((*path, field), f"image {hosts[name].image!r} of {name!r} does not run {workload.app}")
     if not workload.clients:
-        yield Finding((*path, "clients"), f"topology {network.name!r} has no host except the server")
+        yield Invalid((*path, "clients"), f"topology {network.name!r} has no host except the server")
     for client in workload.clients:
         if client == workload.server:
             yield from _own_client(workload, hosts.get(client), path)
         elif client in hosts and workload.server in hosts and network.route(client, workload.server) is None:
             what = f"{client!r} and {workload.server!r} have no common segment and no routes to each other"
-            yield Finding((*path, "clients"), what)
+            yield Invalid((*path, "clients"), what)
         elif client in hosts and workload.server in hosts:
             yield from _mtus_on_the_way(network, client, workload.server, path)
 
 
-def _own_client(workload: WorkloadBase, node: Node | None, path: Path) -> Iterator[Finding]:
-    """Findings about a server that is its own client: its loopback must be captured."""
+def _own_client(workload: WorkloadBase, node: Node | None, path: Path) -> Iterator[Invalid]:
+    """Invalid fields about a server that is its own client: its loopback must be captured."""
     if node is None:
         return  # said already
     between = [each.name for each in KINDS[workload.app].transports if each.between_nodes]
     over_nodes = [name for name in workload.transports if name in between]
     if not node.inner:
         what = f"{node.name!r} is the server, and its loopback interface is not captured"
-        yield Finding(
+        yield Invalid(
             (*path, "clients"), what, f"other machines, or with clock: virtual also loopback: captured of {node.name}"
         )
     elif over_nodes:
         what = f"{node.name!r} is the server, and {over_nodes[0]} connects different nodes only"
-        yield Finding((*path, "clients"), what, "other machines, or transports over IP")
+        yield Invalid((*path, "clients"), what, "other machines, or transports over IP")
 
 
-def _mtus_on_the_way(network: Network, client: str, server: str, path: Path) -> Iterator[Finding]:
-    """Findings where a router would fragment packets: expectations know only the MTUs of the ends."""
+def _mtus_on_the_way(network: Network, client: str, server: str, path: Path) -> Iterator[Invalid]:
+    """Invalid fields where a router would fragment packets: expectations know only the MTUs of the ends."""
     hops = network.passed(client, server)
     if len(hops) < 2:
         return
@@ -156,5 +156,5 @@ def _mtus_on_the_way(network: Network, client: str, server: str, path: Path) -> 
     for nic in (nic for hop in hops for nic in hop):
         if nic.mtu < ends:
             what = f"packets of {ends} bytes from {client!r} to {server!r} exceed MTU {nic.mtu} of {nic.end}"
-            yield Finding((*path, "clients"), what, "an MTU at both ends that every wire between them carries")
+            yield Invalid((*path, "clients"), what, "an MTU at both ends that every wire between them carries")
             return

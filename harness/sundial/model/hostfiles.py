@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 
 from sundial.model import bootable
 from sundial.model.check_own import too_large, written_at
-from sundial.model.finding import Finding
 from sundial.model.images import IMAGES
+from sundial.model.invalid import Invalid
 from sundial.model.own import files_of
 from sundial.model.source import FieldPath, Source
 from sundial.model.topology import Topology
@@ -43,8 +43,8 @@ def make_absolute(source: Source, command_line: str) -> None:
         owner[field] = str(HostPath(os.path.abspath(folder / owner[field])))  # noqa: PTH100  (resolve follows links)
 
 
-def check_host_files(topology: Topology) -> Iterator[Finding]:
-    """Findings about each file that a machine boots with."""
+def check_host_files(topology: Topology) -> Iterator[Invalid]:
+    """Invalid fields about each file that a machine boots with."""
     for name, machine in topology.machines.items():
         defaults, image = topology.defaults, IMAGES[machine.image or topology.defaults.image]
         kernel, initrd = machine.kernel or defaults.kernel, machine.initrd or defaults.initrd
@@ -61,7 +61,7 @@ def check_host_files(topology: Topology) -> Iterator[Finding]:
                 field = (*written_at(topology, name, "files", path), "from")
                 taken += len((laid.content or "").encode()) if laid.source is None else check_file(laid.source)
         except Unusable as fault:
-            yield Finding(field, str(fault), fault.allowed)
+            yield Invalid(field, str(fault), fault.allowed)
         else:
             yield from too_large(topology, name, "files", taken)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sundial.expect.ip import PerPacket
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.sizes import CELL_EDGES, EDGES, WORDS, expand
 from sundial.model.workload import Calling, Ends, Sized
 
@@ -47,7 +47,7 @@ def resolve_sizes(
     limit: Callable[[str, str, str], Limit],
     edges: EdgeSizes,
     least: int = 0,
-) -> tuple[SizedT, list[Finding]]:
+) -> tuple[SizedT, list[Invalid]]:
     """The workload with ascending sizes, each once, and findings about them.
 
     `procedures`: those that take sizes; `limit` answers for (transport, procedure, client); `least`: from which size
@@ -58,7 +58,7 @@ def resolve_sizes(
         whole = [client for client in ends.clients if not ends.cells(client)]
         if whole:
             what = f"cell-edges needs a segment with cells, and there is none between {whole[0]!r} and {ends.server!r}"
-            return workload, [Finding((*path, "sizes"), what, "sizes, ranges FIRST:LAST:STEP and the word 'edges'")]
+            return workload, [Invalid((*path, "sizes"), what, "sizes, ranges FIRST:LAST:STEP and the word 'edges'")]
 
     def expanded(transport: str, client: str, mtu: int) -> list[int]:
         def of_packets(low: int, high: int) -> list[int]:
@@ -85,14 +85,14 @@ def resolve_sizes(
             outside = [size for size in (sizes[0], sizes[-1]) if not narrowest.least <= size <= narrowest.most]
             if outside:
                 what = f"{outside[-1]} bytes do not fit {workload.app} {procedure} over {transport}"
-                return workload, [Finding((*path, "sizes"), what, narrowest.allowed)]
+                return workload, [Invalid((*path, "sizes"), what, narrowest.allowed)]
     return workload.model_copy(update={"sizes": tuple(sizes)}), []
 
 
-def check_edges_known(workload: Sized, unknown: str, path: Path) -> list[Finding]:
+def check_edges_known(workload: Sized, unknown: str, path: Path) -> list[Invalid]:
     """A finding if a word for edges is written; `unknown` names a transport without known edges."""
     return [
-        Finding(
+        Invalid(
             (*path, "sizes"),
             f"{word} is not supported over {unknown}, only over udp and tcp",
             "sizes and ranges FIRST:LAST:STEP",
@@ -102,9 +102,9 @@ def check_edges_known(workload: Sized, unknown: str, path: Path) -> list[Finding
     ]
 
 
-def check_timeouts(workload: Calling, path: Path) -> list[Finding]:
+def check_timeouts(workload: Calling, path: Path) -> list[Invalid]:
     """A finding if no call would ever be retransmitted."""
     if workload.retry_timeout <= workload.total_timeout:
         return []
     what = "retry_timeout is longer than total_timeout, so no call would be retransmitted"
-    return [Finding((*path, "retry_timeout"), what, "up to total_timeout")]
+    return [Invalid((*path, "retry_timeout"), what, "up to total_timeout")]

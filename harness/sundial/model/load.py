@@ -14,8 +14,8 @@ from sundial.errors import BadInput
 from sundial.model import catalog
 from sundial.model.check import check_clock, check_topology
 from sundial.model.experiment import Experiment, check_traces, resolve_workloads
-from sundial.model.finding import Finding
 from sundial.model.hostfiles import check_host_files, make_absolute
+from sundial.model.invalid import Invalid
 from sundial.model.network import build_network
 from sundial.model.overrides import (
     SET,
@@ -129,7 +129,7 @@ def _topology(source: Source, clock: Callable[[Topology], Clock]) -> Topology:
     return topology
 
 
-def _refuse(source: Source, findings: Sequence[Finding]) -> None:
+def _refuse(source: Source, findings: Sequence[Invalid]) -> None:
     problems = [source.problem(found.path, found.what, found.allowed) for found in findings]
     if problems:
         raise BadInput.many(sorted(problems, key=lambda problem: problem.line or 0))

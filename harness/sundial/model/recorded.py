@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from sundial.errors import BadInput
 from sundial.model.check import check_topology
 from sundial.model.experiment import Experiment, resolve_workloads
-from sundial.model.finding import Finding
+from sundial.model.invalid import Invalid
 from sundial.model.network import Network, build_network
 from sundial.model.scenario import Scenario
 from sundial.model.topology import Topology
@@ -59,7 +59,7 @@ def _network(topology: Topology) -> Network:
     return build_network(topology)
 
 
-def _refuse(field: str, findings: Sequence[Finding]) -> None:
+def _refuse(field: str, findings: Sequence[Invalid]) -> None:
     """Raises BadInput for findings with which a run could not have begun."""
     for each in findings[:1]:
         raise BadInput(each.what, field=".".join(map(str, (field, *each.path))), allowed=each.allowed)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import PORT, In, Percent, Strict, Whole, written
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.units import TIME
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class SegmentBase(Strict):
         """The reason why a bridge (device or machine) cannot be connected; None: it can."""
         return None
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         """Errors of this segment beyond single fields; it is at `path` of the topology."""
         yield from ()
 
@@ -101,15 +101,15 @@ class SegmentBase(Strict):
         """A value that is given once or by port, as a list in the order of ports."""
         return [value[end] if isinstance(value, dict) else value for end in self.ports]
 
-    def check_ports(self, path: Path, given: Iterable[str], *, every: bool = False) -> Iterator[Finding]:
-        """Findings for keys at `path` that are not ports of this segment, and with `every` for a missing port."""
+    def check_ports(self, path: Path, given: Iterable[str], *, every: bool = False) -> Iterator[Invalid]:
+        """Invalid fields for keys at `path` that are not ports of this segment, and with `every` for a missing port."""
         keys = list(given)
         for key in keys:
             if key not in self.ports:
-                yield Finding((*path, key), f"{key!r} is not a port of this segment", ", ".join(self.ports))
+                yield Invalid((*path, key), f"{key!r} is not a port of this segment", ", ".join(self.ports))
         missing = [end for end in self.ports if end not in keys]
         if every and missing:
-            yield Finding(path, f"port {missing[0]!r} is missing", "one value for all ports, or one for each")
+            yield Invalid(path, f"port {missing[0]!r} is missing", "one value for all ports, or one for each")
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class SegmentKind(Protocol):
     model: type[SegmentBase] | None = None
     """The model of a segment of this kind, its `kind` the folder's name; None: topologies cannot have one."""
 
-    def check_machine(self, machine: Machine, path: Path) -> Iterator[Finding]:
+    def check_machine(self, machine: Machine, path: Path) -> Iterator[Invalid]:
         """Errors of a machine that this kind checks; it is at `path` of the topology."""
         yield from ()
 
@@ -139,6 +139,6 @@ class SegmentKind(Protocol):
         """The segment of this kind within a machine; None: it has none."""
         return None
 
-    def check_inside(self, topology: Topology) -> Iterator[Finding]:
+    def check_inside(self, topology: Topology) -> Iterator[Invalid]:
         """Errors across all machines of a topology whose machines and segments are valid."""
         yield from ()

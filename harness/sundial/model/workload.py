@@ -14,8 +14,8 @@ from pydantic import Field
 
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import NAMED, Flag, In, Strict, Whole, written
-from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import EVERYONE, Calls, Machines, Trace
 from sundial.model.network import Network
 from sundial.model.sizes import SizeItem, Sizes
@@ -189,11 +189,11 @@ class WorkloadKind(Protocol[WorkloadT]):
     def runs_on(self, image: ImageKind) -> bool:
         """True if both ends can be machines that boot `image`."""
 
-    def check(self, workload: WorkloadT, ends: Ends, path: Path) -> Iterator[Finding]:
-        """Findings where its transports, or the images at its ends, do not support the workload."""
+    def check(self, workload: WorkloadT, ends: Ends, path: Path) -> Iterator[Invalid]:
+        """Invalid fields where its transports, or the images at its ends, do not support the workload."""
 
-    def resolve(self, workload: WorkloadT, ends: Ends, path: Path) -> tuple[WorkloadT, list[Finding]]:
+    def resolve(self, workload: WorkloadT, ends: Ends, path: Path) -> tuple[WorkloadT, list[Invalid]]:
         """The workload with explicit sizes, and findings about them; called if `check` found nothing."""
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
-        """Findings where workloads of a scenario exclude each other; all are given, of every kind."""
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
+        """Invalid fields where workloads of a scenario exclude each other; all are given, of every kind."""

@@ -13,7 +13,7 @@ from sundial.expect.ip import ETHERNET_HEADER
 from sundial.model.segment import MTU_MOST
 from sundial.observe import RunDirectory
 from sundial.verify.devices import check_counted
-from sundial.verify.findings import FINDING, none
+from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.frames import (
     COLLISION,
     CORRUPTED,
@@ -203,5 +203,5 @@ def _captured(frames: pl.DataFrame, known: Collection[str]) -> dict[str, int]:
 
 
 def _findings(rows: list[tuple[str, str, str]]) -> pl.DataFrame:
-    table = pl.DataFrame([(None, *row, []) for row in rows], schema=FINDING, orient="row")
+    table = as_table(Finding(None, *row) for row in rows)
     return table if rows else none()

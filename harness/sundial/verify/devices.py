@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sundial.model.network import Device
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.law import Bounds, Counted
 from sundial.verify.learning import FILTERED, FLOODED, Behind, Received, behind, output_ports
 from sundial.verify.wire import Passages, Wire
@@ -64,8 +64,7 @@ def _handed_in(frames: Received, mine: np.ndarray, latency_ns: int, end_ns: int 
 
 def check_counted(statistics: Mapping[str, Any], counted: Counted) -> pl.DataFrame:
     """Findings of `devices` of wire/counters.json (`statistics`) against the topology and the captures."""
-    rows: list[tuple[None, str, str, str, list[int]]] = [(None, *row, []) for row in _differences(statistics, counted)]
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+    return as_table(Finding(None, *row) for row in _differences(statistics, counted))
 
 
 def _differences(statistics: Mapping[str, Any], counted: Counted) -> Iterator[tuple[str, str, str]]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -17,7 +17,7 @@ from sundial.model.topology import Topology
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, is_plain, kept_files
 from sundial.plan.trace import traced_functions
 from sundial.seams.fate import SEPARATOR
-from sundial.verify.findings import FINDING, findings
+from sundial.verify.findings import Finding, as_table, findings
 from sundial.verify.segment import further_captures, network_of
 
 SAMPLES = "samples.parquet"
@@ -32,18 +32,16 @@ UNPROVEN = (
     "nodes/*/console.log: unchanged since the run, but its content is not read",
 )
 
-_Row = tuple[None, str, str, str, list[int]]
-
 
 def check_directory(run: RunDirectory) -> pl.DataFrame:
     """A finding for each way in which the directory is not what a whole run leaves."""
-    return _findings([*_status(run), *_resolved(run), *_files(run)])
+    return as_table([*_status(run), *_resolved(run), *_files(run)])
 
 
 def check_frames(frames: pl.DataFrame) -> pl.DataFrame:
     """A finding where nothing was captured, so that nothing can be said. `frames` with fate."""
     seen = frames.filter(pl.col("fate").is_null()).height
-    return _findings([] if seen else [(None, "frames", "at least 1", "0", [])])
+    return as_table([] if seen else [Finding(None, "frames", "at least 1", "0")])
 
 
 def check_remarks(frames: pl.DataFrame) -> pl.DataFrame:
@@ -91,40 +89,36 @@ def check_samples(run: RunDirectory, samples: pl.DataFrame) -> pl.DataFrame:
     """A finding for each column of samples.parquet that does not follow from the nodes' streams: `samples`."""
     file = run.path / SAMPLES
     if not is_plain(file):
-        return _findings([])
-    rows: list[_Row] = []
+        return as_table([])
+    rows: list[Finding] = []
     try:
         stored = pl.read_parquet(file)
     except (pl.exceptions.PolarsError, OSError) as error:
-        return _findings([(None, SAMPLES, "a Parquet file", str(error).splitlines()[0], [])])
+        return as_table([Finding(None, SAMPLES, "a Parquet file", str(error).splitlines()[0])])
     if stored.schema != pl.Schema(SAMPLE_COLUMNS):
         here = ", ".join(f"{name} {kind}" for name, kind in stored.schema.items())
-        rows.append((None, SAMPLES, ", ".join(SAMPLE_COLUMNS), here, []))
+        rows.append(Finding(None, SAMPLES, ", ".join(SAMPLE_COLUMNS), here))
     elif stored.height != samples.height:
-        rows.append((None, SAMPLES, f"{samples.height} rows", f"{stored.height} rows", []))
+        rows.append(Finding(None, SAMPLES, f"{samples.height} rows", f"{stored.height} rows"))
     else:
         for name in SAMPLE_COLUMNS:
             differs = stored[name].ne_missing(samples[name]).arg_true()
             if len(differs):
                 place = differs[0]
                 field = f"{SAMPLES} {name}, row {place}"
-                rows.append((None, field, str(samples[name][place]), str(stored[name][place]), []))
-    return _findings(rows)
+                rows.append(Finding(None, field, str(samples[name][place]), str(stored[name][place])))
+    return as_table(rows)
 
 
-def _findings(rows: Iterable[_Row]) -> pl.DataFrame:
-    return pl.DataFrame(list(rows), schema=FINDING, orient="row")
-
-
-def _status(run: RunDirectory) -> Iterator[_Row]:
+def _status(run: RunDirectory) -> Iterator[Finding]:
     status = run.document.get("status")
     if status != "complete":
         error = run.document.get("error")
         words = error.get("message") if isinstance(error, dict) else error
-        yield None, "run", "complete", f"the run is {status}: {words}", []
+        yield Finding(None, "run", "complete", f"the run is {status}: {words}")
 
 
-def _resolved(run: RunDirectory) -> Iterator[_Row]:
+def _resolved(run: RunDirectory) -> Iterator[Finding]:
     """Scenario and topology are written with every default: one that is missing could be any."""
     topology, scenario = run.document.get("topology"), run.document.get("scenario")
     if topology is None:
@@ -137,34 +131,36 @@ def _resolved(run: RunDirectory) -> Iterator[_Row]:
             read = {**own, "workloads": [with_numbers(workload) for workload in own["workloads"]]}
             yield from _differing("scenario", own, Scenario.model_validate(read))
     except (SundialError, ValueError, TypeError, KeyError, AttributeError) as error:
-        yield None, "run.json", "a scenario and a topology", str(error).splitlines()[0], []
+        yield Finding(None, "run.json", "a scenario and a topology", str(error).splitlines()[0])
 
 
-def _differing(what: str, written: dict[str, Any], read: BaseModel) -> Iterator[_Row]:
+def _differing(what: str, written: dict[str, Any], read: BaseModel) -> Iterator[Finding]:
     resolved = read.model_dump(mode="json", exclude_none=True, exclude=NOT_RESOLVED)
     for name in sorted({*written, *resolved} - NOT_RESOLVED):
         if written.get(name) != resolved.get(name):
-            yield None, f"run.json {what}.{name}", str(resolved.get(name)), str(written.get(name)), []
+            yield Finding(None, f"run.json {what}.{name}", str(resolved.get(name)), str(written.get(name)))
 
 
-def _files(run: RunDirectory) -> Iterator[_Row]:
+def _files(run: RunDirectory) -> Iterator[Finding]:
     recorded = {**run.captures, **run.files}
     if not run.files:
-        yield None, "run.json files", "a sha256 of every file", "none, as runs had it before sundial wrote them", []
+        yield Finding(
+            None, "run.json files", "a sha256 of every file", "none, as runs had it before sundial wrote them"
+        )
         return
     there = kept_files(run.path)
     known = set(_known(run))
     for name in sorted(known - recorded.keys()) if run.document.get("status") == "complete" else ():
-        yield None, f"file {name}", "in run.json", "not there", []
+        yield Finding(None, f"file {name}", "in run.json", "not there")
     for name in sorted({*recorded, *there}):
         if name not in known:
-            yield None, f"file {name}", "no such file", "there" if name in there else "in run.json", []
+            yield Finding(None, f"file {name}", "no such file", "there" if name in there else "in run.json")
         elif name not in there:
-            yield None, f"file {name}", f"sha256 {recorded[name]}", "missing", []
+            yield Finding(None, f"file {name}", f"sha256 {recorded[name]}", "missing")
         elif not is_plain(run.path / name):
-            yield None, f"file {name}", "a plain file", "a link, a pipe or a device", []
+            yield Finding(None, f"file {name}", "a plain file", "a link, a pipe or a device")
         elif name in recorded and (now := _sha256(run, name)) != recorded[name]:
-            yield None, f"file {name}", f"sha256 {recorded[name]}", f"sha256 {now}", []
+            yield Finding(None, f"file {name}", f"sha256 {recorded[name]}", f"sha256 {now}")
 
 
 def _known(run: RunDirectory) -> Iterator[str]:

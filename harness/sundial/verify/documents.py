@@ -29,7 +29,7 @@ from sundial.seams.run import Run
 from sundial.seams.samples import Record
 from sundial.units import TIME, icount_shift
 from sundial.verify import boots
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import OUTBOUND, machine
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
@@ -46,7 +46,6 @@ UNPROVEN_REAL_CLOCK = (
 _DOMAIN_MOST = 1 << 20
 _ARGUMENT = f"{{{QEMU_NAMESPACE}}}commandline/{{{QEMU_NAMESPACE}}}arg"
 _RECORD: TypeAdapter[Any] = TypeAdapter(Record)
-_Row = tuple[None, str, str, str, list[int]]
 
 
 def check_documents(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> pl.DataFrame:
@@ -56,26 +55,26 @@ def check_documents(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame
     """
     rows = [*_format(run), *_records(run, samples), *_names(run), *_length(run, samples, frames), *_domains(run)]
     rows += [*_hosts(run), *_beginnings(run, samples, frames)]
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+    return as_table(rows)
 
 
-def _format(run: RunDirectory) -> Iterator[_Row]:
+def _format(run: RunDirectory) -> Iterator[Finding]:
     for field, words in _differences(Run, json.dumps(run.document)):
-        yield None, f"run.json {field}", "as in harness/schemas/run.schema.json", words, []
+        yield Finding(None, f"run.json {field}", "as in harness/schemas/run.schema.json", words)
     if run.document.get("status") == "complete" and run.document.get("error") is not None:
-        yield None, "run.json error", "none, of a run that is complete", str(run.document["error"]), []
+        yield Finding(None, "run.json error", "none, of a run that is complete", str(run.document["error"]))
     if run.clock == "virtual" and run.document.get("epoch_ns") != EPOCH_NS:
-        yield None, "run.json epoch_ns", str(EPOCH_NS), str(run.document.get("epoch_ns")), []
+        yield Finding(None, "run.json epoch_ns", str(EPOCH_NS), str(run.document.get("epoch_ns")))
 
 
-def _records(run: RunDirectory, samples: RunSamples) -> Iterator[_Row]:
+def _records(run: RunDirectory, samples: RunSamples) -> Iterator[Finding]:
     """Each line but the rows of calls, which are read strictly."""
     for name in run.nodes:
         batches = [line for (client, _), line in samples.batches.items() if client == name]
         for record in (*samples.records.get(name, ()), *batches):
             for field, words in _differences(_RECORD, json.dumps(record)):
                 where = f"nodes/{name}/samples.jsonl {record['type']} {field}"
-                yield None, where, "as in harness/schemas/samples.schema.json", words, []
+                yield Finding(None, where, "as in harness/schemas/samples.schema.json", words)
 
 
 def _differences(form: type[BaseModel] | TypeAdapter[Any], text: str) -> list[tuple[str, str]]:
@@ -86,30 +85,30 @@ def _differences(form: type[BaseModel] | TypeAdapter[Any], text: str) -> list[tu
     return []
 
 
-def _names(run: RunDirectory) -> Iterator[_Row]:
+def _names(run: RunDirectory) -> Iterator[Finding]:
     """What has a name at two places."""
     scenario, topology = run.document.get("scenario"), run.document.get("topology")
     if isinstance(scenario, dict) and isinstance(topology, dict) and scenario.get("topology") != topology.get("name"):
-        yield None, "run.json topology.name", str(scenario.get("topology")), str(topology.get("name")), []
+        yield Finding(None, "run.json topology.name", str(scenario.get("topology")), str(topology.get("name")))
     if isinstance(scenario, dict) and scenario.get("scale") not in (None, "smoke", "quick", "paper"):
-        yield None, "run.json scenario.scale", "none, smoke, quick or paper", str(scenario.get("scale")), []
+        yield Finding(None, "run.json scenario.scale", "none, smoke, quick or paper", str(scenario.get("scale")))
 
 
-def _length(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Iterator[_Row]:
+def _length(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Iterator[Finding]:
     """The run lasts from zero until `linger` after the last client is done, and all that happens is in between."""
     time, scenario = run.document.get("time"), run.document.get("scenario")
     length_ns = time.get("virtual_ns") if isinstance(time, dict) else None
     if run.document.get("status") != "complete":
         return
     if not isinstance(length_ns, int):
-        yield None, "run.json time.virtual_ns", "how long the run was", str(length_ns), []
+        yield Finding(None, "run.json time.virtual_ns", "how long the run was", str(length_ns))
         return
     # A topology that is kept up ends when its fabric is stopped; machines may be ahead of that.
     network = network_of(run) if run.by_hand else None
     ahead = [] if network is None else [nic.end for node in network.nodes for nic in node.inner]
     outside = frames.filter(~pl.col("time_ns").is_between(0, length_ns), ~pl.col("interface").is_in(ahead))
     for time_ns in outside["time_ns"].head(1):
-        yield None, "frames", f"within the run, from 0 to {length_ns} ns", f"one at {time_ns} ns", []
+        yield Finding(None, "frames", f"within the run, from 0 to {length_ns} ns", f"one at {time_ns} ns")
     if run.clock != "virtual" or not isinstance(scenario, dict):
         return
     try:
@@ -119,12 +118,12 @@ def _length(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Ite
     last_ns: int = samples.table.select(pl.col("end_ns").max().fill_null(0)).item()
     if last_ns + linger_ns > length_ns:
         expected = f"at least {last_ns} + {linger_ns}, the end of the last call and scenario.linger"
-        yield None, "run.json time.virtual_ns", expected, str(length_ns), []
+        yield Finding(None, "run.json time.virtual_ns", expected, str(length_ns))
     if length_ns > deadline_ns + linger_ns:
-        yield None, "run.json time.virtual_ns", f"at most {deadline_ns} + {linger_ns}", str(length_ns), []
+        yield Finding(None, "run.json time.virtual_ns", f"at most {deadline_ns} + {linger_ns}", str(length_ns))
 
 
-def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Iterator[_Row]:
+def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Iterator[Finding]:
     """Under the virtual clock a machine that has heard nothing sends nothing before the first thing it records, where
     that is not a call: the connections that calls take are opened before the first of them."""
     if run.clock != "virtual":
@@ -145,10 +144,10 @@ def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) ->
         first = seen.filter(pl.col("machine") == name).select("row", "direction", "time_ns")
         for row, direction, time_ns in first.iter_rows() if starts else ():
             if direction == OUTBOUND and time_ns < min(starts):
-                yield None, "first frame", f"{name} begins at {min(starts)} ns", f"at {time_ns} ns", [row]
+                yield Finding(None, "first frame", f"{name} begins at {min(starts)} ns", f"at {time_ns} ns", [row])
 
 
-def _hosts(run: RunDirectory) -> Iterator[_Row]:
+def _hosts(run: RunDirectory) -> Iterator[Finding]:
     """Other computers ran the machines that the topology put there."""
     try:
         network = recorded_network(run.document)
@@ -164,13 +163,13 @@ def _hosts(run: RunDirectory) -> Iterator[_Row]:
         host = recorded.get(name)
         seen = (host.get("connect"), host.get("machines")) if isinstance(host, dict) else None
         if planned.get(name) != seen:
-            yield None, f"run.json hosts.{name}", str(planned.get(name)), str(seen), []
+            yield Finding(None, f"run.json hosts.{name}", str(planned.get(name)), str(seen))
 
 
 # ---- domain.xml ----
 
 
-def _domains(run: RunDirectory) -> Iterator[_Row]:
+def _domains(run: RunDirectory) -> Iterator[Finding]:
     try:
         network = recorded_network(run.document)
     except SundialError:
@@ -187,14 +186,14 @@ def _domains(run: RunDirectory) -> Iterator[_Row]:
                 raise ET.ParseError("longer than any domain, or with declarations")
             domain = ET.fromstring(text)
         except ET.ParseError as error:
-            yield None, name, "a domain of libvirt", str(error), []
+            yield Finding(None, name, "a domain of libvirt", str(error))
             continue
         for field, expected, seen in _machine(run, network, node, domain):
             if expected != seen:
-                yield None, f"{name} {field}", expected, seen, []
+                yield Finding(None, f"{name} {field}", expected, seen)
         line = boots.line_of_image(node, domain)
         if lines.setdefault(node.image, line) != line:
-            yield None, f"{name} cmdline", f"{lines[node.image]}, as others that boot {node.image}", line, []
+            yield Finding(None, f"{name} cmdline", f"{lines[node.image]}, as others that boot {node.image}", line)
 
 
 def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element) -> Iterator[tuple[str, str, str]]:

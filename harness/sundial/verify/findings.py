@@ -1,9 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings: what differs from the expectation, as tables until the few that are shown are written out."""
+"""Findings: what differs from the expectation, as tables until the few that are shown are written out.
+
+A law over columns makes its table of findings with `findings`. A check of single things yields `Finding`s, which
+`as_table` joins to such a table.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
 import polars as pl
+
+
+class Finding(NamedTuple):
+    """One difference between a run and what is expected of it."""
+
+    call: int | None
+    """`id` of the call in the samples. None: it belongs to no call."""
+    field: str
+    """Field of a frame, a sample or a file, as verify.json names it."""
+    expected: str
+    seen: str
+    rows: Sequence[int] = ()
+    """Rows of the table of frames."""
+
 
 FINDING: dict[str, pl.DataType] = {
     "call": pl.UInt32(),
@@ -21,6 +42,11 @@ _NONE = pl.DataFrame(schema=FINDING)
 def none() -> pl.DataFrame:
     """No findings."""
     return _NONE.clone()
+
+
+def as_table(found: Iterable[Finding]) -> pl.DataFrame:
+    """The findings as a table of FINDING."""
+    return pl.DataFrame(list(found), schema=FINDING, orient="row")
 
 
 def leg_field(name: str) -> pl.Expr:

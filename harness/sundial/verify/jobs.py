@@ -15,9 +15,7 @@ from sundial.model.recorded import recorded_experiment, recorded_network
 from sundial.model.topology import Clock
 from sundial.observe import RunDirectory
 from sundial.plan.jobs import build_idle_jobs, build_jobs
-from sundial.verify.findings import FINDING
-
-_Row = tuple[None, str, str, str, list[int]]
+from sundial.verify.findings import Finding, as_table
 
 
 def check_jobs(run: RunDirectory) -> pl.DataFrame:
@@ -30,10 +28,10 @@ def check_jobs(run: RunDirectory) -> pl.DataFrame:
         rows = list(_rows(run))
     except BadInput as error:
         raise error.within(file=str(run.path / "run.json")) from None
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+    return as_table(rows)
 
 
-def _rows(run: RunDirectory) -> Iterator[_Row]:
+def _rows(run: RunDirectory) -> Iterator[Finding]:
     if run.document.get("scenario") is None:
         network = recorded_network(run.document)
         clock: Clock = "real" if run.clock == "real" else "virtual"
@@ -44,7 +42,7 @@ def _rows(run: RunDirectory) -> Iterator[_Row]:
         for name, read in (("scenario", experiment.scenario_json()), ("topology", experiment.topology_json())):
             planned = json.loads(json.dumps(read))
             if planned != run.document[name]:
-                yield None, f"run.json {name}", *_difference(planned, run.document[name]), []
+                yield Finding(None, f"run.json {name}", *_difference(planned, run.document[name]))
     yield from _machines(run, network)
     for name, job in jobs.items():
         zero_ns = (run.document["nodes"].get(name) or {}).get("zero_ns")
@@ -52,10 +50,10 @@ def _rows(run: RunDirectory) -> Iterator[_Row]:
         path = run.path / "nodes" / name / "job.json"
         seen = path.read_bytes() if path.is_file() else b""
         if seen != (json.dumps(at_zero.document(), indent=1) + "\n").encode():
-            yield None, f"nodes/{name}/job.json", *_difference(at_zero.document(), run.jobs.get(name)), []
+            yield Finding(None, f"nodes/{name}/job.json", *_difference(at_zero.document(), run.jobs.get(name)))
 
 
-def _machines(run: RunDirectory, network: Network) -> Iterator[_Row]:
+def _machines(run: RunDirectory, network: Network) -> Iterator[Finding]:
     """What run.json says of the machines a second time."""
     planned = {
         node.name: [
@@ -70,10 +68,10 @@ def _machines(run: RunDirectory, network: Network) -> Iterator[_Row]:
         for name, node in run.document["nodes"].items()
     }
     if seen != planned:
-        yield None, "run.json nodes", *_difference(planned, seen), []
+        yield Finding(None, "run.json nodes", *_difference(planned, seen))
     mtu = {name: segment.mtu for name, segment in network.captured.items()}
     if run.document.get("mtu") != mtu:
-        yield None, "run.json mtu", str(mtu), str(run.document.get("mtu")), []
+        yield Finding(None, "run.json mtu", str(mtu), str(run.document.get("mtu")))
 
 
 def _difference(planned: Any, seen: Any, place: str = "") -> tuple[str, str]:

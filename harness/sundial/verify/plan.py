@@ -15,10 +15,9 @@ import polars as pl
 from sundial.observe import RunDirectory
 from sundial.units import NS_PER_S
 from sundial.verify.boots import kernels
-from sundial.verify.findings import FINDING, findings
+from sundial.verify.findings import Finding, as_table, findings
 from sundial.verify.samples import RunSamples
 
-_Row = tuple[None, str, str, str, list[int]]
 _NAMED_OTHERWISE = {"operation": "procedure"}
 """Options of steps that a batch shows under another name."""
 _LEFT_OUT = {"one_way": False}
@@ -29,10 +28,10 @@ _DEFAULTS: dict[str, Any] = {"threads": 1, "warmup": 0, "calls": 1}
 def check_plan(run: RunDirectory, samples: RunSamples, sampled_as: Mapping[str, str]) -> pl.DataFrame:
     """Findings about steps, batches and rows. `sampled_as`: what samples call a program, where it is not its name."""
     rows = [row for name in run.nodes for row in _node(run, samples, name, sampled_as)]
-    return pl.concat([pl.DataFrame(rows, schema=FINDING, orient="row"), _rows(run, samples)])
+    return pl.concat([as_table(rows), _rows(run, samples)])
 
 
-def _node(run: RunDirectory, samples: RunSamples, name: str, sampled_as: Mapping[str, str]) -> Iterator[_Row]:
+def _node(run: RunDirectory, samples: RunSamples, name: str, sampled_as: Mapping[str, str]) -> Iterator[Finding]:
     job = run.jobs.get(name, {})
     steps = [each for each in job.get("steps", ()) if isinstance(each, dict)]
     records = samples.records.get(name, ())
@@ -46,17 +45,17 @@ def _node(run: RunDirectory, samples: RunSamples, name: str, sampled_as: Mapping
     for place in range(max(len(planned), len(done))):
         where = f"nodes/{name} batch {place}"
         if place >= len(done):
-            yield None, where, _words(planned[place]), "none", []
+            yield Finding(None, where, _words(planned[place]), "none")
             return
         if place >= len(planned):
-            yield None, where, "none", _words(done[place]), []
+            yield Finding(None, where, "none", _words(done[place]))
             return
         calls, expected = planned[place]["calls"], planned[place]
         for field in expected.keys() - {"calls"}:
             if field in done[place] and str(done[place][field]) != str(expected[field]):
-                yield None, f"{where} {field}", str(expected[field]), str(done[place][field]), []
+                yield Finding(None, f"{where} {field}", str(expected[field]), str(done[place][field]))
         if counts.get(place, 0) != calls:
-            yield None, f"{where} calls", str(calls), str(counts.get(place, 0)), []
+            yield Finding(None, f"{where} calls", str(calls), str(counts.get(place, 0)))
 
 
 def _batches(number: int, step: Mapping[str, Any], sampled_as: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -87,29 +86,29 @@ def _beginning_and_end(
     steps: Sequence[Mapping[str, Any]],
     records: Sequence[Mapping[str, Any]],
     kernels: Sequence[str],
-) -> Iterator[_Row]:
+) -> Iterator[Finding]:
     """The machine says who it is and which clock it reads, that each step has ended well, and that all have."""
     hellos = [each for each in records if each["type"] == "hello"]
     if len(hellos) != 1 or records[0] is not hellos[0]:
-        yield None, f"nodes/{name} hello", "once, as the first record", f"{len(hellos)}", []
+        yield Finding(None, f"nodes/{name} hello", "once, as the first record", f"{len(hellos)}")
     hello = next(iter(hellos), {})
     for field, expected in (("machine", job.get("machine")), ("clock", job.get("clock")), ("clock_hz", NS_PER_S)):
         if hello.get(field) != expected:
-            yield None, f"nodes/{name} hello {field}", str(expected), str(hello.get(field)), []
+            yield Finding(None, f"nodes/{name} hello {field}", str(expected), str(hello.get(field)))
     if kernels and hello.get("kernel") not in kernels:
-        yield None, f"nodes/{name} hello kernel", ", ".join(kernels), str(hello.get("kernel")), []
+        yield Finding(None, f"nodes/{name} hello kernel", ", ".join(kernels), str(hello.get("kernel")))
     ended = [(each.get("step"), each.get("app"), each.get("status")) for each in records if each["type"] == "step"]
     expected = [(number, step.get("app"), 0) for number, step in enumerate(steps)]
     for place in range(max(len(ended), len(expected))):
         mine, theirs = (each[place] if place < len(each) else None for each in (expected, ended))
         if mine != theirs:
-            yield None, f"nodes/{name} step {place}", _ending(mine), _ending(theirs), []
+            yield Finding(None, f"nodes/{name} step {place}", _ending(mine), _ending(theirs))
     over = [each.get("status") for each in records if each["type"] == "done"]
     if over != [0]:
-        yield None, f"nodes/{name} done", "once, with status 0", ", ".join(map(str, over)) or "never", []
+        yield Finding(None, f"nodes/{name} done", "once, with status 0", ", ".join(map(str, over)) or "never")
     for each in records:
         if each["type"] == "error":
-            yield None, f"nodes/{name} error", "none", str(each.get("message")), []
+            yield Finding(None, f"nodes/{name} error", "none", str(each.get("message")))
 
 
 def _within_steps(
@@ -117,7 +116,7 @@ def _within_steps(
     steps: Sequence[Mapping[str, Any]],
     records: Sequence[Mapping[str, Any]],
     sampled_as: Mapping[str, str],
-) -> Iterator[_Row]:
+) -> Iterator[Finding]:
     """What a step records it records before it ends, under its number and its program's name."""
     under_way = 0
     for each in records:
@@ -128,7 +127,7 @@ def _within_steps(
             expected = under_way, sampled_as.get(app, app)
             if (each["step"], each.get("app")) != expected:
                 seen = f"step {each['step']}, {each.get('app')}"
-                yield None, f"nodes/{name} {each['type']}", "step {}, {}".format(*expected), seen, []
+                yield Finding(None, f"nodes/{name} {each['type']}", "step {}, {}".format(*expected), seen)
 
 
 def _ending(step: tuple[Any, Any, Any] | None) -> str:

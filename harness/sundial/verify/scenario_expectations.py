@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory
-from sundial.verify.findings import FINDING, findings, none
+from sundial.verify.findings import Finding, as_table, findings, none
 from sundial.verify.sockets.analysis import Analysis
 from sundial.verify.workload import Settled
 
@@ -63,7 +63,7 @@ def check_calls(run: RunDirectory, calls: int, client_apps: Iterable[str]) -> pl
     steps = [step for job in run.jobs.values() for step in job.get("steps", []) if step.get("app") in apps]
     if calls or not steps:
         return none()
-    return pl.DataFrame([(None, "calls", "at least 1", "0", [])], schema=FINDING, orient="row")
+    return as_table([Finding(None, "calls", "at least 1", "0")])
 
 
 def _failures(calls: pl.DataFrame) -> pl.DataFrame:

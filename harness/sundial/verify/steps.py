@@ -20,7 +20,7 @@ from sundial.plan.trace import traced_functions
 from sundial.seams.trace import Points
 from sundial.units import icount_shift
 from sundial.verify.directory import traced_machines
-from sundial.verify.findings import FINDING, none
+from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import FLIGHTS, network_of, verifiers
@@ -50,8 +50,6 @@ OF_A_TRACE = (
     "nodes/*/points.json: where functions are, and their size",
 )
 
-_Row = tuple[int | None, str, str, str, list[int]]
-
 
 @dataclass(frozen=True)
 class Divided:
@@ -71,7 +69,7 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
         target.unlink(missing_ok=True)
         return Divided(none())
     traces: dict[str, Trace] = {}
-    rows: list[_Row] = []
+    rows: list[Finding] = []
     for name in machines:
         try:
             traces[name] = read_trace(run.path / "nodes" / name)
@@ -79,9 +77,9 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
             if not len(traces[name].stamps):
                 found.append((f"nodes/{name}/{TRACE}", ("stamps of a machine that ran", "none")))
         except BadInput as error:
-            rows.append((None, f"nodes/{name}/trace.bin", "a trace", str(error), []))
+            rows.append(Finding(None, f"nodes/{name}/trace.bin", "a trace", str(error)))
         else:
-            rows += [(None, where, *difference, []) for where, difference in found]
+            rows += [Finding(None, where, *difference) for where, difference in found]
     lanes = {name: lane_of(name, trace) for name, trace in traces.items()}
     arrivals, sent = _wires(frames, ports)
     stored = _flights(run, frames)
@@ -91,7 +89,7 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
     for name, lane in lanes.items():
         stores = stored.filter(pl.col("exact"), pl.col("sender") == name)["stored_ns"].to_list()
         of_wires = [*check_transmits(lane, sent.get(name, ())), *check_stores(lane, stores, _instruction_ns(run, name))]
-        rows += [(None, f"nodes/{name}/{TRACE}", *difference, []) for difference in of_wires]
+        rows += [Finding(None, f"nodes/{name}/{TRACE}", *difference) for difference in of_wires]
     table = samples.table.filter(pl.col("client").is_in(list(lanes)))
     calls = [Call(*each) for each in table.select("id", "client", "start_ns", "end_ns").iter_rows()]
     steps = paths(lanes, calls)
@@ -99,8 +97,10 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
     for call in calls:
         expected, seen = call.end_ns - call.start_ns, totals.get(call.number)
         if seen != expected:
-            rows.append((call.number, "steps", f"{expected} ns, the round trip", f"{seen} ns", []))
-    rows += [(number, "trace", "stamps where the call begins and ends", "none", []) for number in _bare(lanes, table)]
+            rows.append(Finding(call.number, "steps", f"{expected} ns, the round trip", f"{seen} ns"))
+    rows += [
+        Finding(number, "trace", "stamps where the call begins and ends", "none") for number in _bare(lanes, table)
+    ]
     _write(target, steps)
     summary = {
         "calls": len(calls),
@@ -108,7 +108,7 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
         "stamps": sum(len(trace.stamps) for trace in traces.values()),
         "repeated": sum(trace.repeated for trace in traces.values()),
     }
-    return Divided(pl.DataFrame(rows, schema=FINDING, orient="row"), summary, OF_A_TRACE)
+    return Divided(as_table(rows), summary, OF_A_TRACE)
 
 
 def _check_trace(run: RunDirectory, name: str, trace: Trace) -> Iterator[tuple[str, Difference]]:

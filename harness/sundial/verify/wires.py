@@ -14,7 +14,7 @@ from sundial.observe import RunDirectory
 from sundial.observe.octets import octets_of
 from sundial.verify.contention import Contention
 from sundial.verify.devices import check_device
-from sundial.verify.findings import FINDING, none
+from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.handed_in import latest_hand_in
 from sundial.verify.law import Bounds, Counted, Law, merged
 from sundial.verify.learning import Behind
@@ -129,11 +129,4 @@ def _no_topology(run: RunDirectory) -> pl.DataFrame:
     """Without a topology there is no law; a run has one."""
     if "topology" not in run.document:
         return none()
-    row: tuple[None, str, str, str, list[int]] = (
-        None,
-        "run.json: topology",
-        "the wires of the run",
-        "none that can be read",
-        [],
-    )
-    return pl.DataFrame([row], schema=FINDING, orient="row")
+    return as_table([Finding(None, "run.json: topology", "the wires of the run", "none that can be read")])

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.sizes import ALLOWED
 from sundial.model.workload import Calling, Sized, SizesField
 from sundial.workloads.function_words import FunctionWords
@@ -28,21 +28,21 @@ class FunctionCalling(SizesOrFunctions, Calling):
     """What workloads have that call by size or function."""
 
 
-def check_functions(workload: SizesOrFunctions, path: Path, *of_sizes: str) -> Iterator[Finding]:
+def check_functions(workload: SizesOrFunctions, path: Path, *of_sizes: str) -> Iterator[Invalid]:
     """What is missing, and what belongs to calls by size alone; `of_sizes`: fields of the kind's own that do."""
     if workload.functions is None:
         if not workload.sizes:
-            yield Finding(path, "sizes is missing", f"{ALLOWED}; or functions in place of sizes")
+            yield Invalid(path, "sizes is missing", f"{ALLOWED}; or functions in place of sizes")
         return
     for field in ("sizes", *of_sizes):
         if field in workload.model_fields_set:
-            yield Finding(
+            yield Invalid(
                 (*path, field), f"{field} has no effect with functions, whose values are fixed", f"{field} or functions"
             )
             return
     if workload.order != "ascending":
-        yield Finding(
+        yield Invalid(
             (*path, "order"), f"order {workload.order} has no effect with functions", "the order in functions"
         )
     if len(workload.calls) > 1:
-        yield Finding((*path, "calls"), "calls by size cannot be combined with functions", "one number of calls")
+        yield Invalid((*path, "calls"), "calls by size cannot be combined with functions", "one number of calls")

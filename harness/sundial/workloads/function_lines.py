@@ -8,11 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.samples import RunSamples
 from sundial.workloads.functions import BY_NAME
-
-Finding = tuple[None, str, str, str, list[int]]
 
 
 def check_function_line(where: str, line: Mapping[str, Any]) -> Iterator[Finding]:
@@ -21,7 +19,7 @@ def check_function_line(where: str, line: Mapping[str, Any]) -> Iterator[Finding
     right = {"function": None} if function is None else {"function": function.number, "size": function.size}
     for name, expected in right.items():
         if line.get(name) != expected:
-            yield None, f"{where} {name}", str(expected), str(line.get(name)), []
+            yield Finding(None, f"{where} {name}", str(expected), str(line.get(name)))
 
 
 def check_function_lines(samples: RunSamples, client_app: str) -> pl.DataFrame:
@@ -32,4 +30,4 @@ def check_function_lines(samples: RunSamples, client_app: str) -> pl.DataFrame:
         if line.get("app") == client_app
         for finding in check_function_line(f"nodes/{client} batch {batch}", line)
     ]
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+    return as_table(rows)

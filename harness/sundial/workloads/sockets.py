@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.workload import Ends, OverSockets, Transport
 
 UDP = Transport("udp", ("at_least_once", "at_most_once"), reliable=False)
@@ -21,29 +21,29 @@ TCP_MTU_LEAST = 88
 would cut its segments."""
 
 
-def check_tcp_mtu(ends: Ends, path: Path, *, otherwise: str = "") -> list[Finding]:
+def check_tcp_mtu(ends: Ends, path: Path, *, otherwise: str = "") -> list[Invalid]:
     """A finding where an MTU is too small for TCP; `otherwise`: what besides a larger one is allowed."""
     least = _least_mtu(ends)
     if least >= TCP_MTU_LEAST:
         return []
     what = f"TCP is not supported over an MTU of {least} bytes: IP would fragment Linux's segments"
-    return [Finding((*path, "transports"), what, f"an MTU of at least {TCP_MTU_LEAST}{otherwise}")]
+    return [Invalid((*path, "transports"), what, f"an MTU of at least {TCP_MTU_LEAST}{otherwise}")]
 
 
-def check_stream_mtu(system: str, ends: Ends, path: Path) -> list[Finding]:
+def check_stream_mtu(system: str, ends: Ends, path: Path) -> list[Invalid]:
     """The same for a system that has no other transport than TCP."""
     least = _least_mtu(ends)
     if least >= TCP_MTU_LEAST:
         return []
     what = f"{system} is not supported over an MTU of {least} bytes: IP would fragment TCP's segments"
-    return [Finding((*path, "app"), what, f"an MTU of at least {TCP_MTU_LEAST}")]
+    return [Invalid((*path, "app"), what, f"an MTU of at least {TCP_MTU_LEAST}")]
 
 
 def _least_mtu(ends: Ends) -> int:
     return min((mtu for client in ends.clients for mtu in ends.mtus(client)), default=TCP_MTU_LEAST)
 
 
-def check_fixed_sockets(workload: OverSockets, ends: Ends, path: Path) -> list[Finding]:
+def check_fixed_sockets(workload: OverSockets, ends: Ends, path: Path) -> list[Invalid]:
     """A finding for each socket option that an image at one of the ends does not have."""
     fixed = [(name, image) for name, image in ends.images.items() if image.fixed_sockets]
     if not fixed:
@@ -54,10 +54,10 @@ def check_fixed_sockets(workload: OverSockets, ends: Ends, path: Path) -> list[F
     for field, place in (("socket_buffer", workload), ("serving.socket_buffer", workload.serving)):
         if place.socket_buffer is not None:
             what = f"{field} has no effect on {who}, whose sockets have fixed buffers"
-            findings.append(Finding((*path, *field.split(".")), what, "leave it out"))
+            findings.append(Invalid((*path, *field.split(".")), what, "leave it out"))
     if not workload.tcp_nodelay or workload.serving.tcp_nodelay is False:
         what = f"tcp_nodelay has no effect on {who}, whose TCP always sends at once"
-        findings.append(Finding((*path, "tcp_nodelay"), what, "true"))
+        findings.append(Invalid((*path, "tcp_nodelay"), what, "true"))
     return findings
 
 
@@ -72,7 +72,7 @@ _USUAL = (None, True)
 """Of these fields: what is not written, and what is so anyway."""
 
 
-def check_options_used(workload: OverSockets, path: Path, *, records: bool = False) -> Iterator[Finding]:
+def check_options_used(workload: OverSockets, path: Path, *, records: bool = False) -> Iterator[Invalid]:
     """A finding for each option of sockets that is set where nothing has it. `records`: the workload's messages are
     records of a stream over TCP, with buffers of their own."""
     for field, having in _OPTIONS.items():
@@ -82,13 +82,13 @@ def check_options_used(workload: OverSockets, path: Path, *, records: bool = Fal
             continue
         if field in _RECORDS and not records:
             what = f"{field} has no effect on {workload.app}, which has no records"
-            yield Finding((*path, *field.split(".")), what, "leave it out")
+            yield Invalid((*path, *field.split(".")), what, "leave it out")
         elif not set(having) & set(workload.transports):
             what = f"{field} has no effect over {', '.join(workload.transports)}"
-            yield Finding((*path, *field.split(".")), what, f"transports: {', '.join(having)}")
+            yield Invalid((*path, *field.split(".")), what, f"transports: {', '.join(having)}")
 
 
-def check_own_buffers(workload: OverSockets, ends: Ends, path: Path) -> list[Finding]:
+def check_own_buffers(workload: OverSockets, ends: Ends, path: Path) -> list[Invalid]:
     """A finding where the buffers of a machine that calls itself over TCP are set: there half of a window is less than
     a segment, and says where TCP cuts (sundial.expect.tcp)."""
     if ends.server not in ends.clients or "tcp" not in workload.transports:
@@ -98,5 +98,5 @@ def check_own_buffers(workload: OverSockets, ends: Ends, path: Path) -> list[Fin
         if place.socket_buffer is not None:
             who = f"{ends.server!r}, client and server"
             what = f"{field} cannot be set on {who}: it would move the segment boundaries of TCP"
-            found.append(Finding((*path, *field.split(".")), what, "leave it out, or only udp"))
+            found.append(Invalid((*path, *field.split(".")), what, "leave it out, or only udp"))
     return found

@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sundial.verify.findings import Finding
+
 FIELD = "context_switches"
 UNPROVEN = (
     "context switches of programs; only that there is one at least for each call that waited, under the virtual clock"
 )
-
-Finding = tuple[str, str, str]
-"""Field, expected and seen."""
 
 
 def check_batch(where: str, line: Mapping[str, Any], answered: int, *, exact: bool) -> Iterator[Finding]:
     """What a client says of the measured calls of a batch, of which so many were `answered`."""
     least = answered if exact else 0
     if not _at_least(line.get(FIELD), least):
-        yield f"{where} {FIELD}", f"{least} or more", str(line.get(FIELD))
+        yield Finding(None, f"{where} {FIELD}", f"{least} or more", str(line.get(FIELD)))
 
 
 def check_counters(
@@ -35,12 +34,12 @@ def check_counters(
     names = sorted(name for name, count in called.items() if count)
     if not isinstance(said, Mapping) or sorted(said) != names:
         seen = ", ".join(sorted(said)) if isinstance(said, Mapping) else str(said)
-        yield f"{where} {FIELD}", f"of {', '.join(names) or 'nothing'}", seen
+        yield Finding(None, f"{where} {FIELD}", f"of {', '.join(names) or 'nothing'}", seen)
         return
     for name in names:
         least = called[name] - 1 if alone and exact else 0
         if not _at_least(said[name], least):
-            yield f"{where} {FIELD} of {name}", f"{least} or more", str(said[name])
+            yield Finding(None, f"{where} {FIELD} of {name}", f"{least} or more", str(said[name]))
 
 
 def _at_least(value: object, least: int) -> bool:

@@ -31,7 +31,7 @@ def misnamed(peers: int, place: int) -> list[str]:
     """So many peers write into the server's queue; then it ends the connection that has this place."""
     frames = [frame(TASKQUE, peer, 1, NAMED | FIRST | 1) for peer in range(2, 2 + peers)]
     frames.append(frame(CLOSE, 1, 2, NAMED | FIRST | place))
-    return [seen for _, _, seen, _ in _names(pl.DataFrame(frames, infer_schema_length=None).with_row_index("row"))]
+    return [each.seen for each in _names(pl.DataFrame(frames, infer_schema_length=None).with_row_index("row"))]
 
 
 def test_each_peer_that_writes_takes_a_place() -> None:
@@ -44,4 +44,4 @@ def test_writes_to_another_node_take_none() -> None:
     frames = [frame(TASKQUE, peer, 99, NAMED | FIRST | 1) for peer in range(2, 98)]
     frames.append(frame(CLOSE, 1, 2, NAMED | FIRST | 90))
     found = list(_names(pl.DataFrame(frames, infer_schema_length=None).with_row_index("row")))
-    assert [row for *_, (row,) in found] == [96]
+    assert [each.rows for each in found] == [[96]]

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from sundial.expect.atm import LANE, ROUTED, UNITS_PER_S, packet_cells
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import PORT, OneOrByPort, written
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import MTU_LEAST, MTU_MOST, SegmentBase, SegmentKind
 from sundial.segments.atm.model_line import RATES, Line, LineField
 from sundial.segments.atm.model_parts import LATENCY, WAY, Capture, Contract, Faults, Lane, Latency, Queue
@@ -123,7 +123,7 @@ class Atm(SegmentBase):
             return "LAN emulation supports bridges only as devices"
         return None
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         for name in ("line", "propagation", "tx_latency", "rx_latency"):
             value = getattr(self, name)
             if isinstance(value, dict):
@@ -136,13 +136,13 @@ class Atm(SegmentBase):
         for way in self.impairments:
             if way != "both" and way.partition(" ")[2] not in self.ports:
                 what = f"{way.partition(' ')[2]!r} is not a port of this segment"
-                yield Finding((*path, "impairments", way), what, ", ".join(self.ports))
+                yield Invalid((*path, "impairments", way), what, ", ".join(self.ports))
             yield from self.faults(way).check((*path, "impairments", way))
 
-    def _check_encapsulation(self, path: Path) -> Iterator[Finding]:
+    def _check_encapsulation(self, path: Path) -> Iterator[Invalid]:
         for name in ("frame_size", "lane"):
             if getattr(self, name) is not None and self.encapsulation != LANE:
-                yield Finding(
+                yield Invalid(
                     (*path, name), f"{name} has an effect only with encapsulation: lane", "encapsulation: lane"
                 )
         most = _largest_mtu(self.encapsulation, self.frame_size)
@@ -150,9 +150,9 @@ class Atm(SegmentBase):
             what = f"MTU {self.mtu} does not fit frames of {self.lane_frame_size} octets"
             if self.encapsulation == ROUTED:
                 what = f"MTU {self.mtu} exceeds that of classical IP"
-            yield Finding((*path, "mtu"), what, f"{MTU_LEAST} to {most}")
+            yield Invalid((*path, "mtu"), what, f"{MTU_LEAST} to {most}")
 
-    def _check_setup(self, path: Path) -> Iterator[Finding]:
+    def _check_setup(self, path: Path) -> Iterator[Invalid]:
         """What one port causes at another by a VC must not be there before a frame could: the fabric tells machines how
         far they may go by the way of the least frame, two cells and one more on the second line."""
         if self.encapsulation != LANE or self.lan_emulation.resolution == "static":
@@ -164,9 +164,9 @@ class Atm(SegmentBase):
         least = cells_ns + on_the_way + self.cell_latency
         if self.lan_emulation.vc_setup < least:
             what = f"{TIME.show(self.lan_emulation.vc_setup)} is less than the time of the smallest frame"
-            yield Finding(path, what, f"at least {TIME.show(least)}")
+            yield Invalid(path, what, f"at least {TIME.show(least)}")
 
-    def _check_shaping(self, path: Path) -> Iterator[Finding]:
+    def _check_shaping(self, path: Path) -> Iterator[Invalid]:
         if isinstance(self.shaping, dict):
             yield from self.check_ports(path, self.shaping)
         for port in self.ports:
@@ -174,7 +174,7 @@ class Atm(SegmentBase):
             if rate is not None and line is not None and rate > line.rate_bps:
                 at = (*path, port) if isinstance(self.shaping, dict) else path
                 what = f"{RATE.show(rate)} exceeds the rate of the line at {port}"
-                yield Finding(at, what, f"up to {RATE.show(line.rate_bps)}")
+                yield Invalid(at, what, f"up to {RATE.show(line.rate_bps)}")
 
     def _known_line(self, port: str) -> Line | None:
         return self.line.get(port) if isinstance(self.line, dict) else self.line

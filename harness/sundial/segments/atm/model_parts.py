@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Annotated, Literal
 
 from sundial.model.fields import PORT, PORT_ALLOWED, Flag, In, Percent, Strict, Text, Whole, written
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import GilbertElliott
 from sundial.segments.atm.model_line import RATES, Line, LineField
 from sundial.units import TIME
@@ -50,14 +50,14 @@ class Queue(Strict):
             return None
         return max(1, self.cells // 2) if self.epd_above is None else self.epd_above
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         """Thresholds that can never be met, or have no effect."""
         if self.epd_above is not None and self.discard != "epd":
-            yield Finding((*path, "epd_above"), "epd_above has no effect without early packet discard", "discard: epd")
+            yield Invalid((*path, "epd_above"), "epd_above has no effect without early packet discard", "discard: epd")
         for name in ("epd_above", "vc_cells", "clp1_above"):
             value = getattr(self, name)
             if value is not None and value > self.cells:
-                yield Finding(
+                yield Invalid(
                     (*path, name), f"{value} cells never wait in a queue of {self.cells}", f"1 to {self.cells}"
                 )
 
@@ -123,10 +123,10 @@ class Faults(Strict):
         """Whether losses are written here, of either kind."""
         return self.cell_loss is not None or self.gemodel is not None
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         """Fields that exclude each other."""
         if self.cell_loss is not None and self.gemodel is not None:
-            yield Finding((*path, "gemodel"), "cell_loss and gemodel exclude each other", "one of the two")
+            yield Invalid((*path, "gemodel"), "cell_loss and gemodel exclude each other", "one of the two")
 
 
 class Capture(Strict):

@@ -15,7 +15,7 @@ import polars as pl
 from sundial.expect.atm import UNITS_PER_PS
 from sundial.observe.headers import ARP, ETHERNET
 from sundial.segments.atm.model import Atm
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, Wire
 
@@ -24,12 +24,10 @@ _FIXED = (1, 0x0800, 6, 4)
 _REQUEST, _REPLY = 1, 2
 _NS = 1000 * UNITS_PER_PS
 
-_Row = tuple[None, str, str, str, list[int]]
-
 
 def check_clip(segment: Atm, wire: Wire) -> list[pl.DataFrame]:
     """Findings about ARP at the ports, and about what no channel takes."""
-    rows: list[_Row] = []
+    rows: list[Finding] = []
     for number, port in enumerate(segment.ports):
         asked, came = (_frames(wire, port, direction) for direction in (OUTBOUND, INBOUND))
         due = []
@@ -42,7 +40,7 @@ def check_clip(segment: Atm, wire: Wire) -> list[pl.DataFrame]:
                     _finding(port, "question of ARP", "one about a machine here", "one without an answer", [row])
                 )
         rows += _compared(port, due, came, wire.end_ns)
-    return [pl.DataFrame(rows[:MOST], schema=FINDING, orient="row"), _dropped(segment, wire)]
+    return [as_table(rows[:MOST]), _dropped(segment, wire)]
 
 
 def way_ns(segment: Atm, number: int, owner: int) -> int:
@@ -87,9 +85,9 @@ def _answer(wire: Wire, number: int, frame: bytes) -> tuple[int, bytes]:
 
 def _compared(
     port: str, due: Sequence[tuple[int, int, bytes]], came: Sequence[tuple[int, int, bytes]], end_ns: int | None
-) -> list[_Row]:
+) -> list[Finding]:
     """What came against what had to, within the ns that the fabric's rounding leaves."""
-    rows: list[_Row] = []
+    rows: list[Finding] = []
     left = list(came)
     for at_ns, cause, octets in due:
         found = next((each for each in left if each[2] == octets and abs(each[0] - at_ns) <= 1), None)
@@ -107,7 +105,7 @@ def _compared(
 def _dropped(segment: Atm, wire: Wire) -> pl.DataFrame:
     """A frame is dropped that is not an IP packet, or for an address that is behind no port."""
     known = {address for port in segment.ports for address in wire.addresses.get(port, ())}
-    rows: list[_Row] = []
+    rows: list[Finding] = []
     fates = wire.fates.filter(pl.col("fate_rule").is_in(["not IP", "no VC"]))
     octets = wire.octets(fates) if wire.octets is not None and not fates.is_empty() else None
     for place, (row, rule, address) in enumerate(fates.select("row", "fate_rule", "fate_address").iter_rows()):
@@ -119,8 +117,8 @@ def _dropped(segment: Atm, wire: Wire) -> pl.DataFrame:
             rows.append(_finding("fate", "not IP", "a frame of another kind", "an IP packet", [row]))
         elif not no_ip and (wanted in known or address != ".".join(map(str, wanted))):
             rows.append(_finding("fate", "no VC", "an address behind no port, as named", str(address), [row]))
-    return pl.DataFrame(rows[:MOST], schema=FINDING, orient="row")
+    return as_table(rows[:MOST])
 
 
-def _finding(port: str, what: str, expected: str, seen: str, rows: list[int]) -> _Row:
-    return None, f"classical IP at {port}: {what}", expected, seen, rows
+def _finding(port: str, what: str, expected: str, seen: str, rows: list[int]) -> Finding:
+    return Finding(None, f"classical IP at {port}: {what}", expected, seen, rows)

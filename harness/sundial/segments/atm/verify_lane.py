@@ -23,7 +23,7 @@ from sundial.segments.atm.verify_lane_paths import Paths, Wrong
 from sundial.segments.atm.verify_lane_uplink import uplink
 from sundial.segments.atm.verify_lane_vccs import Vccs
 from sundial.segments.atm.verify_pdus import Pdus
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.wire import MOST, Numbers, Wire
 
 UNPROVEN = (
@@ -92,8 +92,7 @@ def problem_findings(pdus: Pdus, problems: Iterable[Problem]) -> pl.DataFrame:
 
 
 def _rows(pdus: Pdus, problems: Iterable[Wrong]) -> pl.DataFrame:
-    rows: list[tuple[None, str, str, str, list[int]]] = [
-        (None, f"{pdus.name}: {what}", expected, f"{seen}, record {record + 1}", [])
+    return as_table(
+        Finding(None, f"{pdus.name}: {what}", expected, f"{seen}, record {record + 1}")
         for (record, what, expected, seen), _ in zip(problems, range(MOST), strict=False)
-    ]
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+    )

@@ -26,7 +26,7 @@ from sundial.segments.atm.verify_pdus import Pdus, at_records, crc_32, of
 from sundial.segments.atm.verify_queue import CLP_1, EARLY, POLICED, QUEUE_FULL, VC_FULL, WORDS
 from sundial.segments.atm.verify_times import Due, Walk, faulty, line_to
 from sundial.verify.chance import hardly
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.wire import MOST, Mask, Numbers, Wire
 
 _NEVER = 1 << 62
@@ -180,7 +180,7 @@ def _faults(segment: Atm, number: int, way: str = "from") -> Faults:
 def _shares(segment: Atm, walked: Walk) -> Iterator[pl.DataFrame]:
     """As many PDUs with a fate by each fault of each line as are likely."""
     copies, fates = walked.copies, walked.fates
-    rows: list[tuple[None, str, str, str, list[int]]] = []
+    rows: list[Finding] = []
     has_fate = walked.fate != NO_COPY
     reason = np.where(has_fate, at_fates(fates.reason, walked.fate), "")
     damaged = has_fate & (at_fates(fates.kind, walked.fate) == CRC)
@@ -201,8 +201,8 @@ def _shares(segment: Atm, walked: Walk) -> Iterator[pl.DataFrame]:
             for which, fewer in ((mine, False), (alone, True)):
                 likely = float((1 - (1 - shares[which]) ** copies.cells[which]).mean()) if which.any() else 0.0
                 if likely and hardly(seen, int(which.sum()), likely, fewer=fewer):
-                    rows.append((None, words, f"{100 * likely:.4g} % of {int(which.sum())} PDUs", f"{seen}", []))
-    yield pl.DataFrame(rows[:MOST], schema=FINDING, orient="row")
+                    rows.append(Finding(None, words, f"{100 * likely:.4g} % of {int(which.sum())} PDUs", f"{seen}"))
+    yield as_table(rows[:MOST])
 
 
 def at_fates(column: NDArray[Any], fate: Numbers) -> NDArray[Any]:

@@ -25,7 +25,7 @@ from sundial.observe.octets import Octets
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import is_data
 from sundial.segments.atm.verify_flips import CELLS_MOST, restored
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, SECOND_NS, Mask, Numbers, Wire
 
@@ -140,11 +140,10 @@ def at_records(
     """A finding for each place that is `wrong`, up to MOST, with the number of its record in file `name`; `expected`
     and `seen` are of those places only."""
     places = np.flatnonzero(wrong)[:MOST]
-    rows: list[tuple[None, str, str, str, list[int]]] = [
-        (None, f"{name}: {what}", one, f"{other}, record {records[place] + 1}", [])
+    return as_table(
+        Finding(None, f"{name}: {what}", one, f"{other}, record {records[place] + 1}")
         for place, one, other in zip(places.tolist(), expected, seen, strict=False)
-    ]
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+    )
 
 
 def of(wrong: Mask, form: str, *columns: Numbers) -> Iterator[str]:

@@ -29,7 +29,7 @@ from sundial.segments.atm.verify_output import Copies, Outcome, Policing, all_co
 from sundial.segments.atm.verify_pdus import Pdus, at_records, of
 from sundial.segments.atm.verify_queue import conforming
 from sundial.segments.atm.verify_services import sent_by_services
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, Mask, Numbers, Wire
 
@@ -322,15 +322,15 @@ def check_arrivals(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due
     priority, due_clp = both["seen_clp"].to_numpy(), both["clp"].to_numpy()
     other_clp = (priority != due_clp) & (due_clp != UNKNOWN_CLP)
     return [
-        pl.DataFrame([_arrival(pdus.name, row) for row in wrong.iter_rows(named=True)], schema=FINDING, orient="row"),
+        as_table(_arrival(pdus.name, row) for row in wrong.iter_rows(named=True)),
         at_records(pdus.name, "CLP", other_clp, both["record"].to_numpy(),
                    of(other_clp, "{}", due_clp), of(other_clp, "{}", priority)),
     ]  # fmt: skip
 
 
-def _arrival(name: str, row: dict[str, Any]) -> tuple[None, str, str, str, list[int]]:
+def _arrival(name: str, row: dict[str, Any]) -> Finding:
     expected = "none" if row["low"] is None else f"at {row['low']} ns, of record {row['sent'] + 1}"
     if row["low"] is not None and row["high"] > row["low"]:
         expected = f"at {row['low']} to {row['high']} ns, of record {row['sent'] + 1}"
     seen = "none" if row["at"] is None else f"at {row['at']} ns, record {row['record'] + 1}"
-    return None, f"{name}: arrival at {row['port']} on {row['vci']}", expected, seen, []
+    return Finding(None, f"{name}: arrival at {row['port']} on {row['vci']}", expected, seen)

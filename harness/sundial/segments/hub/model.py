@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from sundial.model.fields import In, OneOrByPort, written
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import CABLE, CableTime, SegmentBase, SegmentKind
 from sundial.units import RATE, TIME
 
@@ -42,9 +42,9 @@ class Hub(SegmentBase):
     def rate_bps(self, port: str) -> int:
         return self.rate
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         if self.rate not in RATES:
-            yield Finding((*path, "rate"), "is not a rate of a hub", "10 Mbit/s, 100 Mbit/s")
+            yield Invalid((*path, "rate"), "is not a rate of a hub", "10 Mbit/s, 100 Mbit/s")
         wrong = []
         if isinstance(self.cable_delay, dict):
             wrong = list(self.check_ports((*path, "cable_delay"), self.cable_delay, every=True))
@@ -52,11 +52,11 @@ class Hub(SegmentBase):
         if not wrong and self.rate in RATES:
             yield from self._check_slot(path)
 
-    def _check_slot(self, path: Path) -> Iterator[Finding]:
+    def _check_slot(self, path: Path) -> Iterator[Invalid]:
         longest = sorted(self.by_port(self.cable_delay))[-2:]
         most = (SLOT_BITS - JAM_BITS) * 10**9 // self.rate - 2 * CARRIER_SENSE_NS[self.rate]
         if 2 * (sum(longest) + self.through) > most:
-            yield Finding(
+            yield Invalid(
                 (*path, "cable_delay"),
                 "a round trip over the two longest cables, carrier sense at both ends and the jam exceed the slot "
                 "time, so collisions would be late",

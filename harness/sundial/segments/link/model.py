@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sundial.model.fields import PORT_OR_BOTH, In, written
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import LinkTime, SegmentBase, SegmentKind
 from sundial.segments.netem.model import Impairments
 from sundial.units import RATE
@@ -36,9 +36,9 @@ class Link(SegmentBase):
     def rate_bps(self, port: str) -> int:
         return self.rate
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         if len(self.ports) != 2:
-            yield Finding((*path, "ports"), f"a link cannot have {len(self.ports)} ports", "exactly 2")
+            yield Invalid((*path, "ports"), f"a link cannot have {len(self.ports)} ports", "exactly 2")
         yield from self.check_ports((*path, "impairments"), [key for key in self.impairments if key != "both"])
         for key in self.impairments:
             yield from self.sending(key).check((*path, "impairments", key))

@@ -8,8 +8,8 @@ from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING, Literal
 
 from sundial.expect.ip import MAX_IP
-from sundial.model.finding import Finding
 from sundial.model.images import IMAGES
+from sundial.model.invalid import Invalid
 from sundial.model.segment import Inside, SegmentBase, SegmentKind
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class LoopbackKind(SegmentKind):
             return None
         return Inside(f"loopback-{machine}", Loopback(ports=[f"{machine}:{DEVICE}"]), DEVICE, MAC, ADDRESS)
 
-    def check_inside(self, topology: Topology) -> Iterator[Finding]:
+    def check_inside(self, topology: Topology) -> Iterator[Invalid]:
         first = None
         for name, machine in topology.machines.items():
             inside = self.inside(topology, name)
@@ -51,12 +51,12 @@ class LoopbackKind(SegmentKind):
             path = ("machines", name, "loopback")
             image = machine.image or topology.defaults.image
             if IMAGES[image].platform != PLATFORM:
-                yield Finding(path, f"image {image!r} of {name!r} cannot capture its loopback", "not")
+                yield Invalid(path, f"image {image!r} of {name!r} cannot capture its loopback", "not")
             elif inside.name in topology.segments:
-                yield Finding(("segments", inside.name), "is the name of a loopback's capture", "another name")
+                yield Invalid(("segments", inside.name), "is the name of a loopback's capture", "another name")
             elif first is not None:
                 what = f"the loopback of {first!r} is also captured, with the same address {ADDRESS.ip}"
-                yield Finding(path, what, "one machine of a topology")
+                yield Invalid(path, what, "one machine of a topology")
             first = first or name
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from sundial.observe.pcapng import interface_statistics
 from sundial.segments.loopback.model import Loopback
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.law import Law, check_fates, merged
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Wire, problem
@@ -25,12 +25,10 @@ UNPROVEN = (
     "loopback: where zero of its capture's stamps is, within the reading of two clocks that the guest makes at once",
 )
 
-_Row = tuple[None, str, str, str, list[int]]
-
 
 class _Loopback(SegmentVerifier[Loopback]):
     def check_times(self, segment: Loopback, wire: Wire) -> Law:
-        rows = pl.DataFrame(list(_counted(wire)), schema=FINDING, orient="row")
+        rows = as_table(list(_counted(wire)))
         return Law(merged([check_fates(wire, segment, ()), _carried(wire), rows]))
 
     def hears_itself(self, segment: Loopback) -> bool:
@@ -56,17 +54,19 @@ def _carried(wire: Wire) -> pl.DataFrame:
     )
 
 
-def _counted(wire: Wire) -> Iterator[_Row]:
+def _counted(wire: Wire) -> Iterator[Finding]:
     """What the guest's kernel counted at its capture: each frame twice, none dropped."""
     statistics = None if wire.folder is None else interface_statistics(wire.folder / f"{wire.name}.pcapng")
     if statistics is None:
-        yield None, f"{wire.name} statistics", "what the guest's kernel counted", "none", []
+        yield Finding(None, f"{wire.name} statistics", "what the guest's kernel counted", "none")
         return
     captured = len(wire.sent[0]) + len(wire.received[0])
     if statistics.dropped:
-        yield None, f"{wire.name} dropped", "0 by the guest's kernel", str(statistics.dropped), []
+        yield Finding(None, f"{wire.name} dropped", "0 by the guest's kernel", str(statistics.dropped))
     if statistics.received - statistics.dropped != captured:
-        yield None, f"{wire.name} frames", f"{statistics.received} by the guest's kernel", f"{captured} captured", []
+        yield Finding(
+            None, f"{wire.name} frames", f"{statistics.received} by the guest's kernel", f"{captured} captured"
+        )
 
 
 KIND: SegmentVerifier[Loopback] = _Loopback()

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from sundial.model.fields import In, Percent, Strict, Whole
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import Frames, GilbertElliott, LinkTime, SegmentKind
 from sundial.units import RATE
 
@@ -76,29 +76,29 @@ class Impairments(Strict):
     limit: Frames | None = None
     """Most frames that wait inside."""
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         """Fields that have no effect without another, or exclude each other."""
         for name, needed in _NEEDS:
             there = getattr(self, needed)
             if getattr(self, name) is not None and (there is None or (needed == "jitter" and not there)):
-                yield Finding((*path, name), f"{name} has no effect without {needed}", f"add {needed}")
+                yield Invalid((*path, name), f"{name} has no effect without {needed}", f"add {needed}")
         if self.loss is not None and self.gemodel is not None:
-            yield Finding((*path, "gemodel"), "loss and gemodel exclude each other", "one of the two")
+            yield Invalid((*path, "gemodel"), "loss and gemodel exclude each other", "one of the two")
 
 
 class NetemKind(SegmentKind):
     """Bridges, and the `netem` of their interfaces."""
 
-    def check_machine(self, machine: Machine, path: Path) -> Iterator[Finding]:
+    def check_machine(self, machine: Machine, path: Path) -> Iterator[Invalid]:
         bridge = machine.role == "bridge"
         if bridge and len(machine.interfaces) < 2:
-            yield Finding((*path, "interfaces"), "a bridge has two interfaces or more")
+            yield Invalid((*path, "interfaces"), "a bridge has two interfaces or more")
         for device, interface in machine.interfaces.items():
             at: Path = (*path, "interfaces", device)
             if bridge and interface.address is not None:
-                yield Finding((*at, "address"), "an interface of a bridge cannot have an address", "leave it out")
+                yield Invalid((*at, "address"), "an interface of a bridge cannot have an address", "leave it out")
             if not bridge and interface.netem is not None:
-                yield Finding((*at, "netem"), "only a bridge runs tc-netem", "role: bridge")
+                yield Invalid((*at, "netem"), "only a bridge runs tc-netem", "role: bridge")
 
 
 KIND: SegmentKind = NetemKind()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from sundial.model.devices import Ageing, TableEntries
 from sundial.model.fields import OneOrByPort, written
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import CableTime, Frames, LinkTime, SegmentBase, SegmentKind
 from sundial.units import RATE
 
@@ -36,7 +36,7 @@ class Switch(SegmentBase):
     def rate_bps(self, port: str) -> int:
         return self.rate[port] if isinstance(self.rate, dict) else self.rate
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         if isinstance(self.rate, dict):
             yield from self.check_ports((*path, "rate"), self.rate, every=True)
 

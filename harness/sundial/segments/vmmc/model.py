@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from sundial.model.fields import In, Whole, written
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import SegmentBase, SegmentKind
 from sundial.segments.vmmc.wire import HEADER, MESSAGE_MOST, PAGE, WORD
 from sundial.units import NS_PER_S, RATE, SIZE, TIME
@@ -69,26 +69,26 @@ class Backplane(SegmentBase):
     def rate_bps(self, port: str) -> int:
         return self.link_rate
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         # A run's own record of its topology has every field.
         for field in ("mtu", "adapter"):
             if getattr(self, field) != type(self).model_fields[field].default:
-                yield Finding((*path, field), "a backplane carries stores, not frames", "leave it out")
+                yield Invalid((*path, field), "a backplane carries stores, not frames", "leave it out")
         if self.way_ps <= 0:
             least = TIME.show(duration_ps(WORD, self.dma_rate) // 1000 + 1)
-            yield Finding((*path, "word_latency"), "is less than the time to write one word", f"at least {least}")
+            yield Invalid((*path, "word_latency"), "is less than the time to write one word", f"at least {least}")
         if self.fifo < least_fifo(self.combine_bytes):
             what = f"is too small for a packet of {self.combine_bytes} combined bytes followed by a page or message"
-            yield Finding((*path, "fifo"), what, f"at least {least_fifo(self.combine_bytes)} B")
+            yield Invalid((*path, "fifo"), what, f"at least {least_fifo(self.combine_bytes)} B")
         if 8 * NS_PER_S % self.link_rate:
-            yield Finding(
+            yield Invalid(
                 (*path, "link_rate"), "does not give a whole number of ns a byte", "8 Gbit/s divided by a whole number"
             )
         elif self.link_rate < self.dma_rate:
             what = "is less than dma_rate, so a packet would be in memory before it has left"
-            yield Finding((*path, "link_rate"), what, f"at least {RATE.show(self.dma_rate)} (dma_rate)")
+            yield Invalid((*path, "link_rate"), what, f"at least {RATE.show(self.dma_rate)} (dma_rate)")
         elif duration_ps(HEADER + WORD, self.link_rate) > 1000 * self.word_latency:
-            yield Finding(
+            yield Invalid(
                 (*path, "link_rate"),
                 "is too slow: the packet of one word takes longer than word_latency",
                 "a higher rate",

@@ -9,7 +9,7 @@ import polars as pl
 
 from sundial.observe import Octets
 from sundial.observe.headers import ETHERNET
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import INBOUND
 from sundial.verify.headers.ip import ICMP, MORE_FRAGMENTS
 
@@ -32,16 +32,18 @@ def check_icmp(frames: pl.DataFrame, sent: pl.DataFrame, read: Read) -> pl.DataF
     whole = (pl.col("fragment_offset") == 0) & (pl.col("ip_flags") & MORE_FRAGMENTS == 0)
     alone = messages.filter(whole)
     octets, heard = read(alone), _Heard(frames, read)
-    rows: list[tuple[None, str, str, str, list[int]]] = []
+    rows: list[Finding] = []
     for place, frame in enumerate(alone.iter_rows(named=True)):
         packet = octets.frame(place)[ETHERNET : ETHERNET + frame["ip_length"]]
-        rows += [(None, *problem, [frame["row"]]) for problem in _judge(frame, packet[frame["ip_header"] :], heard)]
+        rows += [
+            Finding(None, *problem, [frame["row"]]) for problem in _judge(frame, packet[frame["ip_header"] :], heard)
+        ]
     rows += [
-        (None, "icmp.checksum", "right", "wrong", list(found))
+        Finding(None, "icmp.checksum", "right", "wrong", found)
         for found, right in _sums(messages).iter_rows()
         if not right
     ]
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+    return as_table(rows)
 
 
 def _sums(messages: pl.DataFrame) -> pl.DataFrame:

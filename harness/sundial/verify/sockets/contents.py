@@ -15,7 +15,7 @@ import polars as pl
 from sundial.expect import Call
 from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.observe import octets_of
-from sundial.verify.findings import FINDING, none
+from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.frames import turn
 from sundial.verify.sockets.protocol import Bytes, Files, Part, Setting, SocketProtocol
 
@@ -180,12 +180,12 @@ def _compare(
     right = protocol.content(part, seen)
     if right is None or np.array_equal(seen, right):
         return none()
-    return pl.DataFrame(list(_differences(pieces, part, protocol, seen, right)), schema=FINDING, orient="row")
+    return as_table(_differences(pieces, part, protocol, seen, right))
 
 
 def _differences(
     pieces: pl.DataFrame, part: Part, protocol: SocketProtocol, seen: Bytes, right: Bytes
-) -> Iterator[tuple[int, str, str, str, list[int]]]:
+) -> Iterator[Finding]:
     wrong = seen != np.broadcast_to(right, seen.shape)
     way = "reply" if part.reply else "request"
     for place in np.flatnonzero(wrong.any(axis=1)):
@@ -193,7 +193,7 @@ def _differences(
         at = part.begin + first
         shown = slice(first, first + _SHOWN)
         row, call = pieces["row"][int(place)], pieces["call"][int(place)]
-        yield (
+        yield Finding(
             call,
             f"{way}.content.{protocol.content_field(part, at)}",
             f"{bytes(right[place if len(right) > 1 else 0, shown]).hex(' ')} at byte {at}",

@@ -20,7 +20,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.classification import CALL
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.corruption import intact
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import end_name
 from sundial.verify.sockets import flows, tcp
 from sundial.verify.sockets.payloads import payloads
@@ -30,8 +30,6 @@ from sundial.verify.workload import CLASSES
 
 End = tuple[str, int]
 """Address and port."""
-Finding = tuple[int | None, str, str, str, list[int]]
-"""A row of FINDING."""
 
 
 @dataclass(frozen=True)
@@ -343,7 +341,7 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
                 resets.get(number, []),
             )
         )
-    return Conversations(found, placed, pl.DataFrame(rows, schema=FINDING, orient="row"))
+    return Conversations(found, placed, as_table(rows))
 
 
 def _first_flagged(placed: pl.DataFrame, flag: int) -> dict[tuple[int, bool], int]:
@@ -404,10 +402,10 @@ def _streams(sent: pl.DataFrame, pieces: Iterator[bytes]) -> tuple[dict[tuple[in
         whole = True
         for part in join((row, pos, piece) for (_, _, row, pos), piece in of_way):
             if whole and part.gap is not None:
-                rows.append((None, name, f"the stream's byte {part.gap}", f"byte {part.pos}", [part.row]))
+                rows.append(Finding(None, name, f"the stream's byte {part.gap}", f"byte {part.pos}", [part.row]))
             if part.changed is not None:
                 place, then, now = part.changed
-                rows.append((None, name, f"0x{then:02x} at {place}, as sent before", f"0x{now:02x}", [part.row]))
+                rows.append(Finding(None, name, f"0x{then:02x} at {place}, as sent before", f"0x{now:02x}", [part.row]))
             whole = whole and part.gap is None
             if whole:
                 stream += part.new

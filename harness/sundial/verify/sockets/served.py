@@ -20,7 +20,7 @@ import polars as pl
 
 from sundial.model.images import IMAGES
 from sundial.observe import RunDirectory
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import DROPPED, machine
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
@@ -43,7 +43,6 @@ WRITING_INSTRUCTIONS = 6_250_000
 """More than a machine that has nothing else to do executes from the end of the pause until the line is written."""
 _REPLIES_KEPT = 256
 """Where the job does not say how many (CACHE_DEFAULT of sss-core/tasks/echo-server.c)."""
-_Row = tuple[None, str, str, str, list[int]]
 
 
 def check_served(
@@ -54,7 +53,7 @@ def check_served(
     others: Mapping[tuple[str, str], Counted],
 ) -> pl.DataFrame:
     """A finding for each count that the capture contradicts. `others`: `Settled.counted` of all kinds."""
-    rows: list[_Row] = []
+    rows: list[Finding] = []
     answers = _answers(analysis)
     countable = {
         name: protocol
@@ -93,7 +92,7 @@ def check_served(
         services = [str(each.get("app")) for each in run.jobs.get(server, {}).get("services", ())]
         for line in lines if given.height else ():
             if line.get("app") not in services and (keeps or "task" not in line):
-                rows.append((None, f"nodes/{server} counters app", ", ".join(services), str(line.get("app")), []))
+                rows.append(Finding(None, f"nodes/{server} counters app", ", ".join(services), str(line.get("app"))))
     for (server, app), counted in others.items():
         lines = [
             each for each in samples.records.get(server, ()) if (each["type"], each.get("app")) == ("counters", app)
@@ -104,8 +103,8 @@ def check_served(
             and counted.taken_ns
             and not any("task" in each for each in lines)
         ):
-            rows.append((None, f"nodes/{server} counters", f"{len(counted.taken_ns)} calls by the end", "none", []))
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+            rows.append(Finding(None, f"nodes/{server} counters", f"{len(counted.taken_ns)} calls by the end", "none"))
+    return as_table(rows)
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class _Served:
     quiet: bool
     """Its machine was, at the end of the run, for as long as it takes to write a line."""
 
-    def check(self) -> Iterator[_Row]:
+    def check(self) -> Iterator[Finding]:
         """A finding for each number that is not what the capture shows."""
         taken_ns = () if self.besides is None else self.besides.taken_ns
         work_ns = sorted([*self.answers["answered_ns"], *taken_ns])
@@ -129,12 +128,12 @@ class _Served:
         total, before = len(calls_ns), 0
         tasks = dict.fromkeys(str(line.get("task")) for line in self.lines)
         if len(tasks) > 1:
-            yield None, f"{self.where} task", "the same in all lines", ", ".join(tasks), []
+            yield Finding(None, f"{self.where} task", "the same in all lines", ", ".join(tasks))
         for line in self.lines:
             number = line.get("calls")
             if not isinstance(number, int) or not before <= number <= total:
                 seen = f"{before} to {total}, the calls in the capture"
-                yield None, f"{self.where} calls", seen, str(number), []
+                yield Finding(None, f"{self.where} calls", seen, str(number))
                 continue
             before = number
             until_ns = calls_ns[number] if number < total else None
@@ -145,11 +144,11 @@ class _Served:
                 pause_ns = max(two - one for one, two in pairwise(at for at in work_ns if begin <= at <= end))
                 if pause_ns < PAUSE_NS:
                     words = f"a pause of {PAUSE_NS} ns behind the calls that are counted"
-                    yield None, f"{self.where} calls", words, f"{number}, and {pause_ns} ns until the next", []
+                    yield Finding(None, f"{self.where} calls", words, f"{number}, and {pause_ns} ns until the next")
         if self.quiet and (not self.lines or before < total):
-            yield None, self.where, f"{total} calls by the end", f"{before} calls" if self.lines else "none", []
+            yield Finding(None, self.where, f"{total} calls by the end", f"{before} calls" if self.lines else "none")
 
-    def _compare(self, line: Mapping[str, Any], until_ns: int | None) -> Iterator[_Row]:
+    def _compare(self, line: Mapping[str, Any], until_ns: int | None) -> Iterator[Finding]:
         """`until_ns`: when the first call came that is not in the line."""
         answers = self.answers if until_ns is None else self.answers.filter(pl.col("answered_ns") < until_ns)
         counted = answers.filter("executed")
@@ -161,7 +160,7 @@ class _Served:
             within = isinstance(expected, tuple) and isinstance(seen, int) and expected[0] <= seen <= expected[1]
             if not within and seen != expected:
                 words = "{} to {}".format(*expected) if isinstance(expected, tuple) else str(expected)
-                yield None, f"{self.where} {field}", words, str(seen), []
+                yield Finding(None, f"{self.where} {field}", words, str(seen))
 
 
 def _with_replays(counts: Counts, answers: pl.DataFrame) -> Counts:

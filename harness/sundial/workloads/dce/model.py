@@ -10,8 +10,8 @@ from pydantic import Field
 
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import In, Whole, written
-from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.limits import Limit, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
@@ -122,15 +122,15 @@ class DceKind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.platform in (sockets.LINUX, SSS_CORE)
 
-    def check(self, workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: Dce, ends: Ends, path: Path) -> Iterator[Invalid]:
         if workload.fragment % FRAGMENT_STEP:
             what = f"fragment {workload.fragment} is not a multiple of {FRAGMENT_STEP}"
-            yield Finding((*path, "fragment"), what, f"such as {workload.fragment // FRAGMENT_STEP * FRAGMENT_STEP}")
+            yield Invalid((*path, "fragment"), what, f"such as {workload.fragment // FRAGMENT_STEP * FRAGMENT_STEP}")
         if workload.window % 1024:
-            yield Finding((*path, "window"), f"window {workload.window} is not a whole number of KiB", "such as 32 KiB")
+            yield Invalid((*path, "window"), f"window {workload.window} is not a whole number of KiB", "such as 32 KiB")
         elif workload.window < workload.fragment:
             what = f"window {workload.window} is less than a fragment of {workload.fragment} bytes"
-            yield Finding((*path, "window"), what, "at least one fragment")
+            yield Invalid((*path, "window"), what, "at least one fragment")
         yield from check_functions(workload, path, "procedures")
         if workload.semantics == "maybe":
             of_functions = [name for name in workload.functions or () if lengths(name)[1]]
@@ -138,15 +138,15 @@ class DceKind:
             if returning:
                 what = f"maybe calls have no response, so {returning[0]} cannot return data"
                 allowed = "functions: void" if of_functions else "procedures: null, put"
-                yield Finding((*path, "semantics"), what, allowed)
+                yield Invalid((*path, "semantics"), what, allowed)
         if workload.semantics == "broadcast":
             yield from _check_broadcast(workload, ends, path)
             yield from _check_one_fragment(workload, path)
         if workload.resend > workload.give_up:
             what = "resend is longer than give_up, so nothing would be retransmitted"
-            yield Finding((*path, "resend"), what, "up to give_up")
+            yield Invalid((*path, "resend"), what, "up to give_up")
 
-    def resolve(self, workload: Dce, ends: Ends, path: Path) -> tuple[Dce, list[Finding]]:
+    def resolve(self, workload: Dce, ends: Ends, path: Path) -> tuple[Dce, list[Invalid]]:
         def edges(
             transport: str, client: str, mtu: int, smallest: int, largest: int, cells: PerPacket | None
         ) -> list[int]:
@@ -170,10 +170,10 @@ class DceKind:
         )
         if not findings and len(resolved.sizes) > SIZES_MOST:
             what = f"{len(resolved.sizes)} sizes are too many: each is a procedure"
-            findings = [Finding((*path, "sizes"), what, f"up to {SIZES_MOST}")]
+            findings = [Invalid((*path, "sizes"), what, f"up to {SIZES_MOST}")]
         return resolved, findings or list(_check_memory(resolved, ends, path))
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         mapped: dict[str, int] = {}
         for number, workload in enumerate(workloads):
             if not isinstance(workload, Dce) or workload.binding == "string":
@@ -181,19 +181,19 @@ class DceKind:
             known = mapped.setdefault(workload.server, workload.port)
             if known != workload.port:
                 what = f"port {workload.port} differs from port {known} in the endpoint mapper of {workload.server!r}"
-                yield Finding(("workloads", number, "port"), what, "the same port on one server, or binding: string")
+                yield Invalid(("workloads", number, "port"), what, "the same port on one server, or binding: string")
 
 
-def _check_one_fragment(workload: Dce, path: Path) -> Iterator[Finding]:
+def _check_one_fragment(workload: Dce, path: Path) -> Iterator[Invalid]:
     """Functions whose messages a broadcast can carry."""
     room = workload.fragment - HEADER
     for name in workload.functions or ():
         if max(lengths(name)) > room:
             what = f"{name} has {max(lengths(name))} bytes and exceeds the one fragment of a broadcast, {room} bytes"
-            yield Finding((*path, "functions"), what, "other functions, or a larger fragment")
+            yield Invalid((*path, "functions"), what, "other functions, or a larger fragment")
 
 
-def _check_memory(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
+def _check_memory(workload: Dce, ends: Ends, path: Path) -> Iterator[Invalid]:
     """What SSS-CORE's nodes cannot hold: the windows of their callers, the calls of a server's clients."""
     sizes = (MESSAGE_MOST,) if workload.functions else workload.sizes
     largest = max((size for size in sizes if isinstance(size, int)), default=0)
@@ -207,26 +207,26 @@ def _check_memory(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
         who = f"{callers} callers of {name!r}, which boots {image.name}"
         if callers > most:
             what = f"{who}, with {under_way} bytes under way each, exceed its sockets' buffers of {SOCKET_BYTES} bytes"
-            yield Finding((*path, "threads"), what, f"up to {most} callers, or a smaller window")
+            yield Invalid((*path, "threads"), what, f"up to {most} callers, or a smaller window")
         elif name == ends.server and callers > places:
             what = f"{who}, with up to {largest} bytes each, exceed its memory, which has room for {places}"
-            yield Finding((*path, "threads"), what, f"up to {places} callers, or smaller sizes")
+            yield Invalid((*path, "threads"), what, f"up to {places} callers, or smaller sizes")
 
 
-def _check_broadcast(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
+def _check_broadcast(workload: Dce, ends: Ends, path: Path) -> Iterator[Invalid]:
     if workload.binding == "mapper":
-        yield Finding((*path, "binding"), "mapper cannot be combined with broadcast", "string")
+        yield Invalid((*path, "binding"), "mapper cannot be combined with broadcast", "string")
     if workload.policy == "osf":
-        yield Finding(
+        yield Invalid(
             (*path, "policy"), "osf cannot be combined with broadcast, which must not be fragmented", "window or halves"
         )
     if ends.server in ends.clients:
         what = f"broadcast from {ends.server!r} to itself is not supported: a loopback has no broadcast"
-        yield Finding((*path, "semantics"), what, "clients on other machines")
+        yield Invalid((*path, "semantics"), what, "clients on other machines")
     for client in ends.clients:
         if len(ends.network.passed(client, ends.server)) != 1:
             what = f"broadcast from {client!r} does not reach {ends.server!r}, which is on another segment"
-            yield Finding((*path, "semantics"), what, "both ends on one segment")
+            yield Invalid((*path, "semantics"), what, "both ends on one segment")
 
 
 KIND: WorkloadKind[Dce] = DceKind()

@@ -3,13 +3,14 @@
 
 What a machine sends follows from its job, from the PDUs that were complete at its port by then, and from its timers
 (`verify_client`, `verify_server`). So a frame without a cause, one that is missing, one that came too early, and one
-with another byte are found alike (`verify_replay`).
+with another byte are found alike (`sundial.judge.replay`).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,14 +18,13 @@ import polars as pl
 
 from sundial.expect.call import Leg
 from sundial.expect.ip import udp_packets
-from sundial.observe import RunDirectory, octets_of
-from sundial.verify.conservation import transit_of
-from sundial.verify.findings import FINDING
-from sundial.verify.headers.ports import ports_of
+from sundial.judge import parties
+from sundial.judge.replay import Replay
+from sundial.judge.settled import Transport, Verdict, Verification
+from sundial.observe import octets_of
+from sundial.verify.findings import Finding
 from sundial.verify.result import leg_json
-from sundial.verify.samples import RunSamples
-from sundial.verify.sockets.call_times import check_call_times
-from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
+from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
 from sundial.workloads.dce.expect import parameters
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
 from sundial.workloads.dce.verify_calls import check_packets, observed, uncaused
@@ -38,8 +38,7 @@ from sundial.workloads.dce.verify_counters import (
     pauses,
 )
 from sundial.workloads.dce.verify_datagrams import Traffic, balance, check_layouts, datagrams, own_frames, sightings
-from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities, bindings_missing, services
-from sundial.workloads.dce.verify_replay import Finding, Replay
+from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities, bindings_missing
 from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_server, servers_of
 from sundial.workloads.dce.verify_stream import CONV
@@ -65,16 +64,8 @@ _CLASS = {
 }  # fmt: skip
 
 
-class _Dce:
-    ethertype = None
-
-    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
-        calls = samples.table.filter(pl.col("app") == CLIENT).with_columns(protocol=pl.lit(NAME))
-        known = services(run)
-        if not known and calls.is_empty():
-            return Settled(calls)
-        return _Verification(run, frames, samples, calls, known).settled()
-
+@dataclass(frozen=True)
+class _Dce(Transport):
     def describe(self) -> pl.Expr:
         kinds = {int(kind): kind.name.lower().replace("_", " ") for kind in Type}
         kind = pl.col("dce_type").replace_strict(kinds, default="PDU", return_dtype=pl.String)
@@ -90,32 +81,24 @@ class _Dce:
         return f"{way} && dcerpc.dg_seqnum == {call['xid']}"
 
 
-KIND: WorkloadVerifier = Verifier(transport=_Dce(), sampled_as={})
-
-
-class _Verification:
+class _Verification(Verification[Service]):
     """Of one run."""
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        frames: pl.DataFrame,
-        samples: RunSamples,
-        calls: pl.DataFrame,
-        known: Sequence[Service],
-    ) -> None:
-        self.run, self.samples, self.calls, self.services = run, samples, calls, known
-        self.frames = frames
-        self.exact = run.clock == "virtual"
-        self.ports = ports_of(run)
-        self.transit = transit_of(frames, self.ports)
+    name = NAME
+    clients = (CLIENT,)
+    servers = (SERVER,)
+    service = Service
+
+    def prepare(self) -> None:
+        run, frames = self.run, self.frames
         self.end_ns = int(frames["time_ns"].max() or 0) if frames.height else 0  # type: ignore[arg-type]
-        ends = {(address, port) for each in known for address in each.addresses for port in each.ports}
+        ends = {end for each in self.services for end in each.ends}
         files = [(run.path / name, name) for name in sorted(run.captures)]
         self.seen = sightings(run, frames, ends)
         self.own = own_frames(run, self.seen, self.ports)
         self.traffic: Traffic = datagrams(self.own, octets_of(self.own, files))
-        self.activities = activities(run, samples, known)
+        self.reported = {call.id: call for batch in parties.batches(self.samples, self.calls) for call in batch.calls}
+        self.activities = activities(run, self.samples, self.services)
         self.sides, self.unowned = divide(self.traffic.datagrams, self.activities)
         self.owner = {
             number: (sides, pdu)
@@ -126,7 +109,7 @@ class _Verification:
         self.explained: set[int] = set()
         """Rows of what was sent for a cause."""
 
-    def settled(self) -> Settled:
+    def verdict(self) -> Verdict:
         rows: list[Finding] = [*self._unowned(), *self._read_differently()]
         rows += check_layouts(self.traffic, {number: self._call_of(number) for number in self.owner})
         seen: list[dict[str, Any]] = []
@@ -143,42 +126,36 @@ class _Verification:
                     seen.append(observed(call, sides.activity, exchange, self._mtus(sides.activity)))
         for service in self.services:
             rows += self._serve(service)
-        table = pl.DataFrame(seen, schema=OBSERVED, orient="row").sort("call")
         ok = dict(self.calls.select("id", "ok").iter_rows())
-        rows += self._foreign_lines()
+        rows += parties.check_reporters(self.samples, self.services, lambda line: "by_opnum" in line)
         for client, step, lines in bindings_missing(run=self.run, samples=self.samples):
-            rows.append((None, f"nodes/{client} step {step} binding", "one where it asks the mapper", str(lines), []))
+            expected = "one where it asks the mapper"
+            rows.append(Finding(None, f"nodes/{client} step {step} binding", expected, str(lines)))
         for row in seen:
             rows += check_packets(row, bool(ok[row["call"]]))
-        found = [
-            pl.DataFrame(rows, schema=FINDING, orient="row"),
-            check_call_times(self.calls, table, self.exact),
-            balance(self.seen, self.own, self.transit),
-        ]
-        return Settled(
-            self.calls,
-            pl.concat(found),
+        return Verdict(
             self._classes(),
-            table,
             sum(len(each.rows) for each in self.traffic.datagrams if each.sent),
-            retransmissions(NAME, table),
-            expected=self._expected(),
-            uncaused=pl.DataFrame(again, schema=FINDING, orient="row"),
-        )  # fmt: skip
+            rows,
+            [balance(self.seen, self.own, self.transit)],
+            seen,
+            self._expected(),
+            uncaused=again,
+        )
 
     def _mtus(self, activity: Activity) -> tuple[int, int]:
-        """Of the ports of both ends."""
-        near = self.run.owner(activity.own_end[0]) if activity.own_end is not None else None
+        """Of the ports of both ends; a broadcast comes in where the server's machine has its network."""
         node = self.run.nodes.get(activity.server)
         far = None if node is None else node.towards(activity.server_end[0])
-        return 1500 if near is None else near[1].mtu, 1500 if far is None else far.mtu
+        near = 1500 if activity.own_end is None else self.mtu(activity.own_end[0])
+        return near, 1500 if far is None else far.mtu
 
     # ---- findings ----
 
     def _unowned(self) -> Iterator[Finding]:
         for each in self.unowned:
             if each.datagram.sent:
-                yield None, "dce.sent", "PDUs of activities that call here", each.reason, each.datagram.rows
+                yield Finding(None, "dce.sent", "PDUs of activities that call here", each.reason, each.datagram.rows)
 
     def _read_differently(self) -> Iterator[Finding]:
         """Fields that tshark reads otherwise, where it takes a frame for DCE RPC at all."""
@@ -190,18 +167,18 @@ class _Verification:
             mine, theirs = f"dce_{name}", f"dcerpc_{name}"
             wrong = rows.filter(pl.col(mine).ne_missing(pl.col(theirs)))
             for row, one, other in wrong.select("row", mine, theirs).iter_rows():
-                yield None, f"dce.{name}", f"{one}, read from the bytes", f"{other} by tshark", [row]
+                yield Finding(None, f"dce.{name}", f"{one}, read from the bytes", f"{other} by tshark", [row])
 
     def _findings(self, sides: Sides, replay: Replay[Any]) -> Iterator[Finding]:
         ids = {call.sequence: call.id for call in sides.activity.calls}
         for pdu, name, expected, seen, rows in replay.findings:
             call = None if pdu is None or pdu.interface == CONV else ids.get(pdu.sequence)
-            yield call, f"dce.{name}", expected, seen, list(rows)
+            yield Finding(call, f"dce.{name}", expected, seen, list(rows))
         self.explained |= {row for sent in replay.explained for row in sent.rows}
 
     def _check_samples(self, sides: Sides, replay: Replay[Client]) -> Iterator[Finding]:
         """What the client wrote about each call and batch, against its machine."""
-        rows = {row["id"]: row for row in self._rows_of(sides.activity)}
+        rows = {call.id: self.reported[call.id] for call in sides.activity.calls if call.id is not None}
         ends = (sides.activity.own_end, sides.activity.server_end, "udp")
         machine = min(replay.histories, key=lambda each: _unlike(each, rows))
         for place, call in enumerate(machine.calls):
@@ -209,31 +186,23 @@ class _Verification:
                 continue
             row = rows[call.id]
             status, at_ns = machine.ended.get(place, ("not over", 0))
-            said = OK if row["ok"] else str(row["error"])
+            said = OK if row.ok else str(row.error)
             if said != status:
-                yield call.id, "sample.error", status, said, []
-            if self.exact and row["ok"] and row["end_ns"] < at_ns:
-                yield (
-                    call.id,
-                    "sample.end",
-                    f"not before its last fragment has come, at {at_ns} ns",
-                    str(row["end_ns"]),
-                    [],
+                yield Finding(call.id, "sample.error", status, said)
+            if self.exact and row.ok and row.end_ns < at_ns:
+                yield Finding(
+                    call.id, "sample.end", f"not before its last fragment has come, at {at_ns} ns", str(row.end_ns)
                 )
-            if row["retransmits"] != machine.resent.get(place, 0):
-                yield call.id, "sample.retransmits", str(machine.resent.get(place, 0)), str(row["retransmits"]), []
-            said_ends = tuple((row[f"{side}_address"], row[f"{side}_port"]) for side in ("client", "server"))
-            if (*said_ends, row["transport"]) != ends:
-                yield call.id, "sample.ends", str(ends), str((*said_ends, row["transport"])), []
-            if row["xid"] != place:
-                yield call.id, "sample.xid", str(place), str(row["xid"]), []
+            if row.retransmits != machine.resent.get(place, 0):
+                yield Finding(call.id, "sample.retransmits", str(machine.resent.get(place, 0)), str(row.retransmits))
+            said_ends = (row.client_end, row.server_end)
+            if (*said_ends, row.transport) != ends:
+                yield Finding(call.id, "sample.ends", str(ends), str((*said_ends, row.transport)))
+            if row.xid != place:
+                yield Finding(call.id, "sample.xid", str(place), str(row.xid))
         yield from self._check_batches(sides.activity, replay)
         if sides.activity.mapper:
             yield from self._check_binding(sides, replay)
-
-    def _rows_of(self, activity: Activity) -> list[dict[str, Any]]:
-        ids = [call.id for call in activity.calls if call.id is not None]
-        return self.calls.filter(pl.col("id").is_in(ids)).rows(named=True)
 
     def _batches(self, activity: Activity, machine: Client) -> Iterator[tuple[int, Counter[str]]]:
         """The batches that a machine has begun, and what it has counted of each: those before the last are over."""
@@ -255,7 +224,7 @@ class _Verification:
         """A client's counters are those of one of the histories; its activity has the name that its seed gives it."""
         if activity.named not in (None, activity.uuid):
             where = f"nodes/{activity.client} batch {activity.batches[0][0]} activity"
-            yield None, where, str(activity.named), str(activity.uuid), []
+            yield Finding(None, where, str(activity.named), str(activity.uuid))
         counted: dict[int, list[Counter[str]]] = defaultdict(list)
         for machine in replay.histories:
             for batch, counts in self._batches(activity, machine):
@@ -275,18 +244,18 @@ class _Verification:
         near = (each for each in self.services if each.machine == activity.server and asked in each.ports)
         service = next(near, None)
         right = {
-            "sent": machine.counts["fragments"], "port": 0 if service is None else service.ports[0], "ok": True,
+            "sent": machine.counts["fragments"], "port": 0 if service is None else service.port, "ok": True,
             "transport": "udp",
         }  # fmt: skip
         for name, expected in right.items():
             if line.get(name) != expected:
-                yield None, f"{where} {name}", str(expected), str(line.get(name)), []
+                yield Finding(None, f"{where} {name}", str(expected), str(line.get(name)))
         times = [each.at_ns for _, each, _ in sides.client.sent]
         came = [each.whole_ns for _, each, _ in sides.client.arrived]
         if self.exact and times and min(times) < line["start"]:
-            yield None, f"{where} start", f"not after its first frame, at {min(times)} ns", str(line["start"]), []
+            yield Finding(None, f"{where} start", f"not after its first frame, at {min(times)} ns", str(line["start"]))
         if self.exact and came and min(max(came), line["end"]) != max(came):
-            yield None, f"{where} end", f"not before its answer, at {max(came)} ns", str(line["end"]), []
+            yield Finding(None, f"{where} end", f"not before its answer, at {max(came)} ns", str(line["end"]))
 
     # ---- servers ----
 
@@ -308,26 +277,7 @@ class _Verification:
             (mapped if sides.activity.mapper else served).append(replay)
         of_calls, of_mapper = (Totals((each.counted for each in part), len(breaks)) for part in (served, mapped))
         reports = Reports(of_calls, of_mapper, [sure for _, _, sure in breaks])
-        records = self.samples.records.get(service.machine, ())
-        lines = [each for each in records if each["type"] == "counters" and each.get("app") == SERVER]
-        lines = [each for each in lines if each.get("port") == service.ports[0]]
-        yield from check_server(f"nodes/{service.machine} port {service.ports[0]}", lines, reports)
-
-    def _foreign_lines(self) -> Iterator[Finding]:
-        """Counters of servers that there are not."""
-        known = {(each.machine, SERVER, each.ports[0]) for each in self.services}
-        for machine, records in self.samples.records.items():
-            for line in records:
-                if line["type"] == "counters" and "by_opnum" in line:
-                    seen = machine, line.get("app"), line.get("port")
-                    if seen not in known:
-                        yield (
-                            None,
-                            f"nodes/{machine} counters",
-                            "of a server of its job",
-                            f"{seen[1]}, port {seen[2]}",
-                            [],
-                        )
+        yield from check_server(service.where, service.lines(self.samples), reports)
 
     # ---- the result ----
 
@@ -394,12 +344,15 @@ class _Verification:
         return found
 
 
-def _unlike(machine: Client, rows: Mapping[int, Mapping[str, Any]]) -> int:
+KIND: WorkloadVerifier = Verifier(transport=_Dce(_Verification))
+
+
+def _unlike(machine: Client, rows: Mapping[int, parties.Call]) -> int:
     """Calls that ended otherwise than their client says: of several histories the one with the fewest is meant."""
     ended = (
         (rows[call.id], machine.ended.get(place)) for place, call in enumerate(machine.calls) if call.id is not None
     )
-    return sum(end is None or (row["ok"] != (end[0] == OK)) for row, end in ended)
+    return sum(end is None or (row.ok != (end[0] == OK)) for row, end in ended)
 
 
 def message_leg(pdus: Sequence[int], mtu: int) -> Leg:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sundial.expect.ip import udp_packets
+from sundial.verify.findings import Finding
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
 from sundial.workloads.dce.verify_client import Call
 from sundial.workloads.dce.verify_datagrams import Datagram
+from sundial.workloads.dce.verify_message import words
 from sundial.workloads.dce.verify_names import Activity
-from sundial.workloads.dce.verify_replay import Finding, words
 from sundial.workloads.dce.verify_stream import Settings
 
 REQUEST, RESPONSE = (Type.REQUEST,), (Type.RESPONSE, Type.FAULT)
@@ -84,7 +85,7 @@ def check_packets(row: Mapping[str, Any], ok: bool) -> Iterator[Finding]:
     for way in ("request", "reply"):
         expected, seen = row[f"{way}_packets_expected"], row[f"{way}_packets"]
         if ok and expected != seen:
-            yield row["call"], f"{way}.packets", str(expected), str(seen), []
+            yield Finding(row["call"], f"{way}.packets", str(expected), str(seen))
 
 
 def uncaused(call: Call, exchange: Exchange, later: Exchange, settings: Settings) -> Iterator[Finding]:
@@ -99,7 +100,9 @@ def uncaused(call: Call, exchange: Exchange, later: Exchange, settings: Settings
             lost_ack = way == "reply" and _disturbed(later, each.at_ns)
             if not lost_ack and not _disturbed(exchange, each.at_ns):
                 seen = f"{words(pdu)}, when all had come"
-                yield call.id, f"{way}.retransmissions", "a loss, a drop or an overtaking before", seen, each.rows
+                yield Finding(
+                    call.id, f"{way}.retransmissions", "a loss, a drop or an overtaking before", seen, each.rows
+                )
 
 
 def _disturbed(exchange: Exchange, at_ns: int) -> bool:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 from uuid import UUID
 
+from sundial.judge.machine import NEVER
 from sundial.workloads.dce.expect_pdu import NO_HINT, BadPdu, Flags, Pdu, Type, parse_status
 from sundial.workloads.dce.verify_stream import (
     BACKOFF,
     CONV,
-    NEVER,
     NIL,
     NO_FLAGS,
     WHO_ARE_YOU,
@@ -295,7 +295,7 @@ class Client(Machine):
     # ---- packets ----
 
     def _arrive(self, arrival: Arrival, now: int) -> None:
-        pdu = arrival.pdu
+        pdu = arrival.message
         if pdu.type == Type.REQUEST:
             self._who_are_you(pdu)
             return
@@ -352,7 +352,7 @@ class Client(Machine):
         self.outbox.append(replace(pdu, type=Type.RESPONSE, flags=Flags(0), flags2=0, little_endian=little, body=body))
 
     def _fack(self, arrival: Arrival, now: int) -> None:
-        pdu = arrival.pdu
+        pdu = arrival.message
         is_nocall = pdu.type == Type.NOCALL
         if not self.in_call or self.incoming.started:
             self.counts["strays"] += 1

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sundial.workloads.dce.verify_replay import Histories
+from sundial.judge.replay import Histories
+from sundial.verify.findings import Finding
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
 
 COUNTED = (
@@ -22,8 +23,6 @@ PAUSE_NS = 200_000_000
 """A server reports after so long without a packet."""
 _SURE_NS = 50_000_000
 """Its own work beside: a pause that is longer by so much is one for the server, too."""
-
-Finding = tuple[int | None, str, str, str, list[int]]
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,9 @@ def check_batch(where: str, line: Mapping[str, Any], counts: Histories) -> Itera
     for name in COUNTED:
         expected = Bounds(min(each[name] for each in counts), max(each[name] for each in counts))
         if said.get(name) not in expected:
-            yield None, f"{where} counters {name}", str(expected), str(said.get(name)), []
+            yield Finding(None, f"{where} counters {name}", str(expected), str(said.get(name)))
     for name in said.keys() - set(COUNTED):
-        yield None, f"{where} counters {name}", "no such counter", str(said[name]), []
+        yield Finding(None, f"{where} counters {name}", "no such counter", str(said[name]))
 
 
 class Totals:
@@ -166,13 +165,13 @@ def check_server(where: str, lines: Sequence[Mapping[str, Any]], reports: Report
             return
         if fit is None:
             name, expected, seen = next(iter(_differences(line, reports, min(place, last))), ("line", "none", "one"))
-            yield None, f"{where} counters {name}", expected, seen, []
+            yield Finding(None, f"{where} counters {name}", expected, seen)
             fit = place
         if any(reports.sure[place:fit]):
-            yield None, f"{where} counters", "a line for each pause", f"none before line {number}", []
+            yield Finding(None, f"{where} counters", "a line for each pause", f"none before line {number}")
         place = fit + 1
     if any(reports.sure[place:]):
-        yield None, f"{where} counters", "a line for each pause", f"{len(lines)} lines", []
+        yield Finding(None, f"{where} counters", "a line for each pause", f"{len(lines)} lines")
 
 
 def _differences(line: Mapping[str, Any], reports: Reports, place: int) -> list[tuple[str, str, str]]:

@@ -13,6 +13,7 @@ from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER, udp_packets
 from sundial.observe import Octets, RunDirectory
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.corruption import intact
+from sundial.verify.findings import Finding
 from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.headers.ports import BROADCAST
 from sundial.verify.sockets.flows import UDP
@@ -233,13 +234,12 @@ def _checksum_right(each: Datagram) -> bool:
     return total == 0xFFFF
 
 
-Finding = tuple[int | None, str, str, str, list[int]]
-
-
 def check_layouts(traffic: Traffic, calls: Mapping[int, int | None]) -> Iterator[Finding]:
     """What was sent in other pieces than its length makes at this MTU, or not to its end. `calls`: by datagram."""
     for number, each in enumerate(traffic.datagrams):
         if each.sent and each.layout != each.expected_layout:
-            yield calls.get(number), "dce.packets", ",".join(each.expected_layout), ",".join(each.layout), each.rows
+            yield Finding(
+                calls.get(number), "dce.packets", ",".join(each.expected_layout), ",".join(each.layout), each.rows
+            )
     for each in traffic.unfinished:
-        yield None, "dce.packets", "a whole datagram", ",".join(each.layout), each.rows
+        yield Finding(None, "dce.packets", "a whole datagram", ",".join(each.layout), each.rows)

@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import polars as pl
 
 from sundial.errors import GuestFault
+from sundial.judge import parties
+from sundial.judge.parties import options_of
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.workloads.dce import expect_ndr
@@ -91,13 +93,10 @@ class Activity:
     """What the client says of its questions to the mapper."""
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(parties.Service):
     """A server program of a machine."""
 
-    machine: str
-    addresses: tuple[str, ...]
-    options: Mapping[str, Any]
+    PORT = PORT
 
     @property
     def settings(self) -> Settings:
@@ -107,7 +106,7 @@ class Service:
     def ports(self) -> tuple[int, ...]:
         """Its own, and the mapper's if it has one."""
         mapper = int(self.options.get("mapper_port") or 0)
-        return (int(self.options.get("port") or PORT), *((mapper,) if mapper else ()))
+        return (self.port, *((mapper,) if mapper else ()))
 
     @property
     def interface(self) -> UUID:
@@ -149,16 +148,6 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     )
 
 
-def services(run: RunDirectory) -> list[Service]:
-    """All server programs."""
-    return [
-        Service(name, tuple(item.address for item in run.nodes[name].interfaces if item.address), each["options"])
-        for name, job in run.jobs.items()
-        for each in job.get("services", ())
-        if each.get("app") == SERVER
-    ]
-
-
 def opnum(procedure: str, size: int, sizes: Sequence[int]) -> int:
     """Of the procedure for a size. Raises ValueError."""
     return 0 if procedure == "null" else {"put": PUT, "get": GET, "echo": ECHO}[procedure] + list(sizes).index(size)
@@ -169,14 +158,12 @@ def activities(run: RunDirectory, samples: RunSamples, known: Sequence[Service])
     samples of calls that there cannot be."""
     found: dict[UUID, Activity] = {}
     turns: Counter[tuple[str, int, int]] = Counter()
-    rows = samples.table.filter(pl.col("app") == CLIENT).sort("id")
-    for (client, batch), part in rows.group_by("client", "batch", maintain_order=True):
-        line = samples.batches[str(client), int(str(batch))]
+    for batch in parties.batches(samples, samples.table.filter(pl.col("app") == CLIENT)):
         try:
-            _add(found, turns, run, known, str(client), int(str(batch)), line, part.sort("call"))
+            _add(found, turns, run, known, batch)
         except (KeyError, TypeError, ValueError) as error:
             raise GuestFault(
-                f"a client recorded DCE RPC calls that there cannot be: {error}", machine=str(client)
+                f"a client recorded DCE RPC calls that there cannot be: {error}", machine=batch.client
             ) from None
     return [*found.values(), *_mapper_activities(run, samples, known)]
 
@@ -186,34 +173,32 @@ def _add(
     turns: Counter[tuple[str, int, int]],
     run: RunDirectory,
     known: Sequence[Service],
-    client: str,
-    batch: int,
-    line: Mapping[str, Any],
-    rows: pl.DataFrame,
+    batch: parties.Batch,
 ) -> None:
     """A batch of calls to the activity that made it."""
-    options = _step(run, client, int(line["step"]))
-    uuid, first = UUID(str(line["activity"])), rows.row(0, named=True)
-    thread = (client, int(line["step"]), int(first["thread"]))
+    client, options = batch.client, options_of(run, batch.client, batch.step)
+    calls = sorted(batch.calls, key=lambda each: each.call)
+    uuid, first = UUID(str(batch.line["activity"])), calls[0]
+    thread = (client, batch.step, first.thread)
     # An activity for each batch is opened beside that which each thread begins with.
     turns[thread] += options.get("connection") == "per-size"
     if uuid not in found:
         seed, turn = int(run.jobs[client].get("seed") or 0), turns[thread] * THREADS_MOST + thread[2]
-        target = (first["server_address"], first["server_port"])
+        own_end, target = cast(Endpoint, first.client_end), cast(Endpoint, first.server_end)
         found[uuid] = Activity(
-            uuid, client, server_of(known, target, run), (first["client_address"], first["client_port"]), target,
+            uuid, client, server_of(known, target, run), own_end, target,
             settings_of(options), [], named=identity(seed, client, thread[1], "activity", turn),
         )  # fmt: skip
     each = found[uuid]
-    each.batches.append((batch, len(each.calls)))
-    for place, row in enumerate(rows.iter_rows(named=True)):
-        name, size = row["procedure"], row["size"]
+    each.batches.append((batch.number, len(each.calls)))
+    for place, call in enumerate(calls):
+        name, size = call.procedure, call.size
         own = _of_function(options, name) or _of_size(options, name, size)
         each.calls.append(
             replace(
-                own, sequence=row["xid"], semantics=SEMANTICS[options.get("semantics") or "at_most_once"],
-                sizes=parameters(name, size), id=row["id"], start_ns=row["start_ns"], begins=place == 0,
-                settles=place == rows.height - 1,
+                own, sequence=cast(int, call.xid), semantics=SEMANTICS[options.get("semantics") or "at_most_once"],
+                sizes=parameters(name, size), id=call.id, start_ns=call.start_ns, begins=place == 0,
+                settles=place == len(calls) - 1,
             )
         )  # fmt: skip
 
@@ -244,12 +229,6 @@ def bindings_missing(run: RunDirectory, samples: RunSamples) -> Iterator[tuple[s
                 yield client, number, lines[number]
 
 
-def _step(run: RunDirectory, client: str, step: int) -> Mapping[str, Any]:
-    steps = run.jobs.get(client, {}).get("steps", [])
-    options: Mapping[str, Any] = steps[step]["options"] if 0 <= step < len(steps) else {}
-    return options
-
-
 def server_of(known: Sequence[Service], target: Endpoint, run: RunDirectory) -> str:
     """The machine whose program serves an endpoint; of a broadcast the one on that network."""
     address, port = target
@@ -269,7 +248,7 @@ def _mapper_activities(run: RunDirectory, samples: RunSamples, known: Sequence[S
         lines = (each for each in records if each["type"] == "binding" and each.get("app") == CLIENT)
         for line in lines:
             step = int(line["step"])
-            options = _step(run, client, step)
+            options = options_of(run, client, step)
             server = str(options.get("server"))
             target = (server, int(options.get("mapper_port") or MAPPER_PORT))
             settings = replace(settings_of(options), cancel_ns=0)
@@ -322,6 +301,6 @@ def map_question(address: str, interface: UUID = SUNDIAL, *, little: bool) -> by
 def map_results(request: Pdu, service: Service, address: str = "") -> bytes:
     """One tower, with the server's port and the address that it was asked at."""
     order = "<" if service.settings.little_endian else ">"
-    found = tower(service.interface, service.ports[0], address or service.addresses[0])
+    found = tower(service.interface, service.port, address or service.addresses[0])
     counts = struct.pack(order + "IIIII", 1, _TOWERS_ASKED, 0, 1, _REFERENT)
     return _HANDLE + counts + _tower(found, order) + struct.pack(order + "I", 0)

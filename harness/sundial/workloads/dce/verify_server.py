@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 from uuid import UUID
 
+from sundial.judge import machine as judge
+from sundial.judge.machine import NEVER
 from sundial.workloads.dce.expect_pdu import CANCEL_PENDING, NO_HINT, Flags, Pdu, Type
 from sundial.workloads.dce.verify_stream import (
     BACKOFF,
     CONV,
-    NEVER,
     NIL,
     NO_FLAGS,
     WHO_ARE_YOU,
@@ -89,7 +90,7 @@ class Server(Machine):
         kept = Counter(kept=int(self.state == "final"))
         return [self.counts + kept, self.counts + self.spread + kept]
 
-    def joins(self, other: Machine) -> bool:
+    def joins(self, other: judge.Machine[Pdu]) -> bool:
         """What it may have counted is bounded: only the sum of all activities is known."""
         assert isinstance(other, Server)
         mine, theirs = (self.counts, self.spread, self.now_ns), (other.counts, other.spread, other.now_ns)
@@ -172,7 +173,7 @@ class Server(Machine):
     def _hides_result(self) -> bool:
         """Whether it cannot be seen when its procedure ended, and does not matter for what comes next."""
         is_maybe = self.header is not None and bool(self.header.flags & Flags.MAYBE)
-        return is_maybe and bool(self.inbox) and _alone(self.inbox[0].pdu)
+        return is_maybe and bool(self.inbox) and _alone(self.inbox[0].message)
 
     # ---- answers ----
 
@@ -210,7 +211,7 @@ class Server(Machine):
     # ---- packets ----
 
     def _arrive(self, arrival: Arrival, now: int) -> None:
-        pdu = arrival.pdu
+        pdu = arrival.message
         if pdu.type == Type.REQUEST:
             self._request(pdu, now)
         elif pdu.type == Type.PING:

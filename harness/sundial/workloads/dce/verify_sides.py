@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
 
+from sundial.judge.machine import NEVER, UNREAD_NS
+from sundial.judge.replay import LATE_NS, Item, Replay, Sent
 from sundial.workloads.dce.expect_pdu import NO_HINT, BadPdu, Fack, Pdu, Type, parse, parse_fack
 from sundial.workloads.dce.verify_calls import Exchange
 from sundial.workloads.dce.verify_client import Client, conv_question
 from sundial.workloads.dce.verify_datagrams import Datagram, Endpoint
 from sundial.workloads.dce.verify_names import Activity, Service, conv_activity
-from sundial.workloads.dce.verify_replay import LATE_NS, Item, Replay, Sent
 from sundial.workloads.dce.verify_server import HALF_NS, IDLE_NS, Server
-from sundial.workloads.dce.verify_stream import CONV, NEVER, UNREAD_NS, Arrival
+from sundial.workloads.dce.verify_stream import CONV, Arrival
 
 REAL_EARLY_NS = 200_000_000
 """Under the real clock a call begins at most so long before its first frame: the time axes of guests are their own."""
@@ -158,7 +159,7 @@ def client_of(sides: Sides, *, exact: bool) -> Client:
         for call in sides.activity.calls
     ]
     unread_ns = UNREAD_NS if exact else REAL_UNREAD_NS
-    return Client(sides.activity.settings, unread_ns, activity=sides.activity.uuid, calls=calls)
+    return Client(sides.activity.settings, unread_ns=unread_ns, activity=sides.activity.uuid, calls=calls)
 
 
 class Places:
@@ -202,7 +203,7 @@ def servers_of(every: Sequence[Sides], service: Service, seed: int, *, exact: bo
             hint = place if place < PLACES else _hint_seen(sides)
             machine = Server(
                 service.settings,
-                UNREAD_NS if exact else REAL_UNREAD_NS,
+                unread_ns=UNREAD_NS if exact else REAL_UNREAD_NS,
                 activity=sides.activity.uuid,
                 boot_time=boot_time,
                 hint=hint,
@@ -210,7 +211,7 @@ def servers_of(every: Sequence[Sides], service: Service, seed: int, *, exact: bo
                 # A place counts on for who has it next.
                 conv_sequence=_conv_seen(sides) - 1 if again or place >= PLACES else 0,
                 results=partial(service.results, asked=sides.activity.server_end[0]),
-                work_ns=0 if port != service.ports[0] else int(service.options.get("work_ms") or 0) * 1_000_000,
+                work_ns=0 if port != service.port else int(service.options.get("work_ms") or 0) * 1_000_000,
             )
             yield sides, machine
 

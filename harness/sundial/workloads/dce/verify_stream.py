@@ -5,17 +5,16 @@ have to be seen for it, to the last byte."""
 from __future__ import annotations
 
 import struct
-from collections import Counter, deque
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Self
 from uuid import UUID
 
 import numpy as np
 
 from sundial.expect.ip import IP_HEADER, UDP_HEADER
+from sundial.judge import machine as judge
+from sundial.judge.machine import NEVER
 from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.dce.expect import bodies
 from sundial.workloads.dce.expect_pdu import (
@@ -29,8 +28,8 @@ from sundial.workloads.dce.expect_pdu import (
     Type,
 )
 from sundial.workloads.dce.expect_window import Policy, Sender, window_fragments
+from sundial.workloads.dce.verify_message import READING
 
-NEVER = 1 << 62
 NIL = UUID(int=0)
 NO_FLAGS = Flags(0)
 SUNDIAL = UUID("ca5ae9fd-9763-4fe8-aa55-b03fea95bd80")
@@ -45,8 +44,6 @@ FACK_VERSION = 1
 """What the OSF runtime writes, and ours with it."""
 AHEAD = 96
 """How far a fragment may be ahead of the first one that is missing."""
-UNREAD_NS = 250_000_000
-"""So long a PDU may wait in a socket for its machine."""
 DRIFT_NS = 500_000_000
 """By so much timers that follow one another may have become late: poll(2) may take 0.1 % more each time."""
 BACKOFF = 4
@@ -90,37 +87,6 @@ class Settings:
         while places < _SLOTS_MOST and places * self.fragment < _KEPT_MOST:
             places *= 2
         return places
-
-
-def encode(pdu: Pdu) -> bytes:
-    """The bytes of a PDU (C706 section 12.5.2); all that is reserved is 0."""
-    little = pdu.little_endian
-
-    def uuid(value: UUID) -> bytes:
-        return value.bytes_le if little else value.bytes
-
-    numbers = struct.pack(
-        pdu.order + "IIIHHHHH", pdu.boot_time, pdu.interface_version, pdu.sequence, pdu.opnum, pdu.interface_hint,
-        pdu.activity_hint, len(pdu.body), pdu.fragment,
-    )  # fmt: skip
-    return b"".join((
-        bytes((4, pdu.type, pdu.flags, pdu.flags2, 0x10 if little else 0, 0, 0, pdu.serial >> 8)),
-        uuid(pdu.object), uuid(pdu.interface), uuid(pdu.activity), numbers, bytes((pdu.auth, pdu.serial & 0xFF)),
-        pdu.body,
-    ))  # fmt: skip
-
-
-FIELDS = (
-    (0, "version"), (1, "type"), (2, "flags1"), (3, "flags2"), (4, "drep"), (7, "serial"), (8, "object"),
-    (24, "interface"), (40, "activity"), (56, "boot time"), (60, "interface version"), (64, "sequence number"),
-    (68, "opnum"), (70, "interface hint"), (72, "activity hint"), (74, "length"), (76, "fragment number"),
-    (78, "authentication"), (79, "serial"), (80, "body"),
-)  # fmt: skip
-
-
-def field_at(place: int) -> str:
-    """The field of a PDU that has its byte `place`."""
-    return next(name for begin, name in reversed(FIELDS) if place >= begin)
 
 
 @lru_cache(maxsize=32)
@@ -272,22 +238,18 @@ class Arrival:
     """A PDU that was whole at its receiver's port."""
 
     at_ns: int
-    pdu: Pdu
+    message: Pdu
     fack: Fack | None = None
 
 
 @dataclass
-class Machine:
-    """One side of an activity: events in, PDUs out. Times are the earliest at which an event can have happened."""
+class Machine(judge.Machine[Pdu]):
+    """One side of an activity."""
+
+    reading = READING
+    PROMPT = frozenset({"arrival", "result"})
 
     settings: Settings
-    unread_ns: int = UNREAD_NS
-    now_ns: int = -NEVER
-    inbox: deque[Arrival] = field(default_factory=deque)
-    """What has come and was not read, as far as is known."""
-    outbox: deque[Pdu] = field(default_factory=deque)
-    """What it must send before anything else happens."""
-    counts: Counter[str] = field(default_factory=Counter)
 
     def patience(self) -> int:
         """When it ends its call for want of an answer, at the earliest."""
@@ -296,48 +258,6 @@ class Machine:
     def gives_up(self, until_ns: int) -> bool:
         """Whether that may happen before a timer that seems to be due a little earlier."""
         return self.deadline() < self.patience() <= min(until_ns, self.deadline() + DRIFT_NS)
-
-    def fires(self, until_ns: int) -> bool:
-        """Whether its next timer may be what happens next: it is due, and nothing has waited too long to be read."""
-        waits = self.reads and bool(self.inbox)
-        latest = self.inbox[0].at_ns + self.unread_ns if waits else NEVER - 1
-        return self.deadline() <= min(until_ns, latest)
-
-    def at(self, time_ns: int) -> int:
-        """The time of an event that happens no earlier than at `time_ns`."""
-        self.now_ns = max(self.now_ns, time_ns)
-        return self.now_ns
-
-    @property
-    def reads(self) -> bool:
-        """Whether it reads what comes."""
-        return True
-
-    def deadline(self) -> int:
-        """When its next timer is due, at the earliest."""
-        raise NotImplementedError
-
-    def steps(self, until_ns: int) -> Iterator[str]:
-        """What may happen next, up to `until_ns`, as arguments of `take`."""
-        raise NotImplementedError
-
-    def take(self, step: str) -> None:
-        """It happens."""
-        raise NotImplementedError
-
-    def tally(self) -> list[Counter[str]]:
-        """What it may have counted, and what of its state is counted."""
-        return [Counter(self.counts)]
-
-    def joins(self, other: Machine) -> bool:
-        """Takes up a history that does not differ from this one; false: it does."""
-        return self == other
-
-    def clone(self) -> Self:
-        """One that goes on by itself."""
-        other = copy(self)
-        other.inbox, other.outbox, other.counts = deque(self.inbox), deque(self.outbox), Counter(self.counts)
-        return other
 
 
 def control(header: Pdu, kind: Type, **others: object) -> Pdu:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from sundial.model.fields import Flag, Whole, written
-from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import CALLS_MOST, Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
@@ -87,26 +87,26 @@ class GrpcKind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.platform == sockets.LINUX and bool(versions_of(image))
 
-    def check(self, workload: Grpc, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: Grpc, ends: Ends, path: Path) -> Iterator[Invalid]:
         if workload.bdp_probe and workload.control_frames == "none":
             what = "bdp_probe sends PINGs, which control_frames: none rejects"
-            yield Finding((*path, "bdp_probe"), what, "control_frames: counted")
+            yield Invalid((*path, "bdp_probe"), what, "control_frames: counted")
         for name, image in ends.images.items():
             versions = versions_of(image)
             for language in workload.languages:
                 version = versions.get(language)
                 if version is None:
                     what = f"{name!r} boots {image.name}, which has no gRPC in {language}"
-                    yield Finding((*path, "languages"), what, ", ".join(versions))
+                    yield Invalid((*path, "languages"), what, ", ".join(versions))
                 elif version not in LIBRARIES:
                     what = f"{name!r} boots {image.name} with gRPC {version}, which is not supported"
-                    yield Finding((*path, "app"), what, f"an image with gRPC {' or '.join(LIBRARIES)}")
+                    yield Invalid((*path, "app"), what, f"an image with gRPC {' or '.join(LIBRARIES)}")
         yield from sockets.check_stream_mtu("gRPC", ends, path)
 
-    def resolve(self, workload: Grpc, ends: Ends, path: Path) -> tuple[Grpc, list[Finding]]:
+    def resolve(self, workload: Grpc, ends: Ends, path: Path) -> tuple[Grpc, list[Invalid]]:
         return workload, []
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         return iter(())
 
 

@@ -8,26 +8,24 @@ both ends keep (`expect`). So a frame that is missing, one that is too much, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from sundial.expect.call import tcp_leg
-from sundial.observe import RunDirectory
-from sundial.verify.conservation import transit_of
-from sundial.verify.findings import FINDING
-from sundial.verify.headers.ports import ports_of
+from sundial.judge.parties import check_reporters
+from sundial.judge.settled import Transport, Verdict, Verification
+from sundial.verify.findings import Finding
 from sundial.verify.result import leg_json
-from sundial.verify.samples import RunSamples
-from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, conversations
-from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
+from sundial.verify.workload import Verifier, WorkloadVerifier
 from sundial.workloads import functions, reporting, server_death, switches
 from sundial.workloads.grpc.expect import LIBRARIES, PORT, call_octets
 from sundial.workloads.grpc.expect_languages import BY_CLIENT, BY_SERVER, PYTHON
-from sundial.workloads.grpc.verify_connection import Connection, Ends, Finding
-from sundial.workloads.grpc.verify_names import BROKEN, LATE, Service, Step, libraries, links, services, steps
+from sundial.workloads.grpc.verify_connection import Connection, Ends
+from sundial.workloads.grpc.verify_names import BROKEN, LATE, Service, Step, libraries, links, steps
 
 NAME = "grpc"
 UNPROVEN: tuple[str, ...] = (
@@ -43,28 +41,13 @@ UNPROVEN: tuple[str, ...] = (
 _DEFAULT = next(iter(LIBRARIES.values()))
 
 
-class _Grpc:
-    ethertype = None
-
-    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
-        calls = samples.table.filter(pl.col("app").is_in(list(BY_CLIENT))).with_columns(protocol=pl.lit(NAME))
-        known = services(run)
-        if not known and calls.is_empty():
-            return Settled(calls)
-        return _Verification(run, frames, samples, calls, known).settled()
-
-    def describe(self) -> pl.Expr:
-        """A segment shows none of its frames."""
-        return pl.lit(None, pl.String)
-
+@dataclass(frozen=True)
+class _Grpc(Transport):
     def display_filter(self, call: Mapping[str, Any]) -> str | None:
         if call["xid"] is None or call["client_port"] is None:
             return None
         way = f"ip.addr == {call['client_address']} && tcp.port == {call['client_port']}"
         return f"{way} && http2.streamid == {call['xid']}"
-
-
-KIND: WorkloadVerifier = Verifier(transport=_Grpc())
 
 
 def _ports(workload: Mapping[str, Any]) -> range:
@@ -73,36 +56,29 @@ def _ports(workload: Mapping[str, Any]) -> range:
     return range(first, first + len(workload.get("languages") or [PYTHON.name]))
 
 
-class _Verification:
+class _Verification(Verification[Service]):
     """Of one run."""
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        frames: pl.DataFrame,
-        samples: RunSamples,
-        calls: pl.DataFrame,
-        known: Sequence[Service],
-    ) -> None:
-        self.run, self.samples, self.calls, self.services = run, samples, calls, known
-        self.exact = run.clock == "virtual"
-        self.transit = transit_of(frames, ports_of(run))
-        self.steps = steps(run, samples)
-        ends = {(address, each.port) for each in known for address in each.addresses}
-        self.found = conversations(run, frames, ends)
+    name = NAME
+    clients = tuple(BY_CLIENT)
+    servers = tuple(BY_SERVER)
+    service = Service
+
+    def prepare(self) -> None:
+        self.steps = steps(self.run, self.samples)
+        ends = {end for each in self.services for end in each.ends}
+        self.found = conversations(self.run, self.frames, ends)
         # Under the virtual clock servers are ready before steps begin.
         clients = set() if self.exact else {(each.client, each.server) for each in self.steps}
         attempts = self.found.attempts(clients)
         self.conversations = [each for each in self.found.all if each.number not in attempts]
         own, self.unowned = links(self.steps, self.conversations)
-        self.libraries = libraries(run)
+        self.libraries = libraries(self.run)
         self.connections = [Connection(link, self._ends(link.conversation, link.step)) for link in own]
         self.again = [each.again() for each in self.connections]
 
     def _ends(self, each: Conversation, step: Step) -> Ends:
-        server = next((one for one in self.services if self._is_of(one, each)), None)
-        ports = (self.run.owner(end[0]) for end in (each.client, each.server))
-        client_mtu, server_mtu = (1500 if port is None else port[1].mtu for port in ports)
+        server = next((one for one in self.services if each.server in one.ends), None)
         answers = step.language if server is None else server.language
         return Ends(
             client=self.libraries.get((each.client_machine, step.language.name), _DEFAULT),
@@ -111,7 +87,7 @@ class _Verification:
             client_probes=bool(step.options.get("bdp_probe")),
             server_probes=server is not None and server.bdp_probe,
             counted=self._counted(each),
-            mtus=(client_mtu, server_mtu),
+            mtus=(self.mtu(each.client[0]), self.mtu(each.server[0])),
         )
 
     def _counted(self, each: Conversation) -> bool:
@@ -126,29 +102,22 @@ class _Verification:
             and each.server[1] in _ports(one)
         )
 
-    def settled(self) -> Settled:
+    def verdict(self) -> Verdict:
         rows: list[Finding] = [*self._unowned(), *self._check_rows(), *self._check_batches(), *self._check_servers()]
         seen: list[dict[str, Any]] = []
         for connection, again in zip(self.connections, self.again, strict=True):
             rows += connection.findings(exact=self.exact)
             seen += connection.observed(again)
-        table = pl.DataFrame(seen, schema=OBSERVED, orient="row").sort("call")
-        found = [
-            pl.DataFrame(rows, schema=FINDING, orient="row"),
-            self.found.findings,
-            self.found.balance(self.transit).with_columns(field=pl.lit("grpc.received")),
-            check_call_times(self.calls, table, self.exact),
-        ]
+        received = self.found.balance(self.transit).with_columns(field=pl.lit("grpc.received"))
         explained = [part for connection in self.connections for part in connection.explained()]
-        return Settled(
-            self.calls,
-            pl.concat(found),
+        return Verdict(
             self.found.classes(explained),
-            table,
             self.found.packets,
-            retransmissions(NAME, table),
-            expected=self._expected(),
-        )  # fmt: skip
+            rows,
+            [self.found.findings, received],
+            seen,
+            self._expected(),
+        )
 
     # ---- findings ----
 
@@ -160,7 +129,7 @@ class _Verification:
             if size or not tried:
                 rows = [row for way in each.ways.values() for row in way.rows(0, len(way.data))]
                 text = "{}:{} > {}:{}".format(*each.client, *each.server)
-                yield None, "grpc.connection", "of a client's step", f"{text}, {size} bytes", rows
+                yield Finding(None, "grpc.connection", "of a client's step", f"{text}, {size} bytes", rows)
 
     def _check_rows(self) -> Iterator[Finding]:
         """Samples: the functions with their sizes, over gRPC, with frames of their own where they succeeded."""
@@ -172,20 +141,20 @@ class _Verification:
             known = functions.BY_NAME.get(procedure)
             if known is None or known.size != size:
                 expected = "one of the twelve functions" if known is None else str(known.size)
-                yield number, "sample.size", expected, f"{procedure}, {size}", []
+                yield Finding(number, "sample.size", expected, f"{procedure}, {size}")
             line = self.samples.batches.get((client, batch), {})
             if known is not None and line.get("function") != known.number:
-                yield number, "sample.function", str(known.number), str(line.get("function")), []
+                yield Finding(number, "sample.function", str(known.number), str(line.get("function")))
             if line.get("language") != BY_CLIENT[app].name:
-                yield number, "sample.language", BY_CLIENT[app].name, str(line.get("language")), []
+                yield Finding(number, "sample.language", BY_CLIENT[app].name, str(line.get("language")))
             if transport != NAME:
-                yield number, "sample.transport", NAME, str(transport), []
+                yield Finding(number, "sample.transport", NAME, str(transport))
             if again:
-                yield number, "sample.retransmits", "0: TCP sends again, and no client", str(again), []
+                yield Finding(number, "sample.retransmits", "0: TCP sends again, and no client", str(again))
             if ok and number not in carried:
-                yield number, "request", "on a connection of its step", "none", []
+                yield Finding(number, "request", "on a connection of its step", "none")
             if not ok and error == BROKEN and number not in carried and not self._broke(client):
-                yield number, "sample.error", "none: no connection broke", str(error), []
+                yield Finding(number, "sample.error", "none: no connection broke", str(error))
 
     def _broke(self, client: str) -> bool:
         """Whether a connection of a client's broke, or was refused."""
@@ -216,17 +185,16 @@ class _Verification:
             if line.get("app") not in BY_CLIENT or (client, batch) not in ports:
                 continue
             where = f"nodes/{client} batch {batch}"
-            for field, right, wrong in switches.check_batch(
-                where, line, answered.get((client, batch), 0), exact=self.exact
-            ):
-                yield None, field, right, wrong, []
+            yield from switches.check_batch(where, line, answered.get((client, batch), 0), exact=self.exact)
             own, server_port = ports[client, batch], servers[client, batch]
             if line.get("server_port") != server_port:
-                yield None, f"{where} server_port", str(server_port), str(line.get("server_port")), []
+                yield Finding(None, f"{where} server_port", str(server_port), str(line.get("server_port")))
             # A client looks for its connection behind a batch, and one that broke may be there no more.
             gone = line.get("client_port") is None and (client, batch) in broke
             if not gone and line.get("client_port") not in own:
-                yield None, f"{where} client_port", ", ".join(map(str, sorted(own))), str(line.get("client_port")), []
+                yield Finding(
+                    None, f"{where} client_port", ", ".join(map(str, sorted(own))), str(line.get("client_port"))
+                )
             said, seen = line.get("tcp_retransmits"), counted[client, batch]
             # If a batch used several connections, it is unknown how many of them its client counted.
             more = handshakes.get((client, min(own)), 0)
@@ -234,7 +202,7 @@ class _Verification:
             if said is not None and (client, batch) in late:
                 continue
             if said is None or (len(own) == 1 and not least <= said <= seen + more):
-                yield None, f"{where} tcp_retransmits", f"{seen}, as captured", str(said), []
+                yield Finding(None, f"{where} tcp_retransmits", f"{seen}, as captured", str(said))
 
         for batches in {tuple(each) for each in late.values()}:
             said = sum(self.samples.batches[key].get("tcp_retransmits") or 0 for key in batches)
@@ -244,7 +212,7 @@ class _Verification:
             most = seen + sum(handshakes.get(end, 0) for end in ends)
             if not least <= said <= most:
                 where = f"nodes/{batches[0][0]} batches {batches[0][1]} to {batches[-1][1]} tcp_retransmits"
-                yield None, where, f"{least} to {most} together, as captured", str(said), []
+                yield Finding(None, where, f"{least} to {most} together, as captured", str(said))
 
     def _late(self) -> dict[tuple[str, int], list[tuple[str, int]]]:
         """All batches of its step, for each batch of a step with a call that had its time: what that call left behind
@@ -276,22 +244,14 @@ class _Verification:
 
     def _check_servers(self) -> Iterator[Finding]:
         """What servers counted: at last all requests that they executed, before that never more."""
-        known = {(each.machine, each.language.server, each.port) for each in self.services}
-        for machine, records in self.samples.records.items():
-            for line in records:
-                if (
-                    line["type"] == "counters"
-                    and line.get("app") in BY_SERVER
-                    and (machine, line["app"], line.get("port")) not in known
-                ):
-                    yield None, f"nodes/{machine} counters", "of a server of its job", f"port {line.get('port')}", []
+        yield from check_reporters(self.samples, self.services, lambda line: line.get("app") in BY_SERVER)
         for service in self.services:
             yield from self._check_server(service)
 
     def _check_server(self, service: Service) -> Iterator[Finding]:
         least = dict.fromkeys(functions.NAMES, 0)
         most = dict(least)
-        own = [each for each in self.connections if self._is_of(service, each.conversation)]
+        own = [each for each in self.connections if each.conversation.server in service.ends]
         for connection in own:
             for name, (low, high) in connection.served().items():
                 least[name] += low
@@ -299,22 +259,16 @@ class _Verification:
         if not self.run.by_hand:
             came, answered = sum(most.values()), sum(least.values())
             ended = any(each.conversation.ended_by_server for each in own)
-            for field, right, wrong in server_death.check_death(
+            for difference in server_death.check_death(
                 NAME, service.die_call, came=came, answered=answered, at_once=service.max_workers, ended=ended
             ):
-                yield None, field, right, wrong, []
-        where = f"nodes/{service.machine} port {service.port} counters"
-        lines = [
-            line
-            for line in self.samples.records.get(service.machine, ())
-            if line["type"] == "counters"
-            and (line.get("app"), line.get("port")) == (service.language.server, service.port)
-        ]
+                yield Finding(None, *difference)
+        where, lines = f"{service.where} counters", service.lines(self.samples)
         if not lines:
             answered = any(least.values()) and (service.die_call or not any(step.broke for step in self.steps))
             # One that is killed says so before.
             if answered and (service.die_call or reporting.is_due(self.run)):
-                yield None, where, "a line after its calls", "none", []
+                yield Finding(None, where, "a line after its calls", "none")
             return
         before: Mapping[str, Any] = {}
         for number, line in enumerate(lines):
@@ -325,21 +279,16 @@ class _Verification:
                 seen, low = said.get(name, 0), least.get(name, 0) if last else before.get(name, 0)
                 if not isinstance(seen, int) or not low <= seen <= most.get(name, 0):
                     text = str(low) if low == most.get(name, 0) else f"{low} to {most.get(name, 0)}"
-                    yield None, f"{where} {name}", text, str(seen), []
+                    yield Finding(None, f"{where} {name}", text, str(seen))
             total = sum(each for each in said.values() if isinstance(each, int))
             for name, expected in (("calls", total), ("failed", 0)):
                 if line.get(name) != expected:
-                    yield None, f"{where} {name}", str(expected), str(line.get(name)), []
+                    yield Finding(None, f"{where} {name}", str(expected), str(line.get(name)))
             before = said
         alone = len(own) == 1
-        for field, right, wrong in switches.check_counters(where, lines[-1], before, alone=alone, exact=self.exact):
-            yield None, field, right, wrong, []
+        yield from switches.check_counters(where, lines[-1], before, alone=alone, exact=self.exact)
         if service.die_call is not None and (due := min(service.die_call, sum(most.values()))) != total:
-            yield None, f"{where} calls", f"{due}: it is killed in call {service.die_call}", str(total), []
-
-    @staticmethod
-    def _is_of(service: Service, each: Conversation) -> bool:
-        return each.server[1] == service.port and each.server[0] in service.addresses
+            yield Finding(None, f"{where} calls", f"{due}: it is killed in call {service.die_call}", str(total))
 
     # ---- the result ----
 
@@ -363,3 +312,6 @@ class _Verification:
                 ]
                 found[NAME, known.name, known.size] = {"request": leg_json(legs[0]), "reply": leg_json(legs[1])}
         return found
+
+
+KIND: WorkloadVerifier = Verifier(transport=_Grpc(_Verification))

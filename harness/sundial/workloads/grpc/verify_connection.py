@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from sundial.verify.findings import Finding
 from sundial.verify.sockets.conversations import Conversation, Explained, Way
 from sundial.workloads import functions
 from sundial.workloads.grpc import expect_http2 as http2
@@ -20,7 +21,6 @@ from sundial.workloads.grpc.verify_credit import check_credit
 from sundial.workloads.grpc.verify_frames import Due, Reading, Wrong, read
 from sundial.workloads.grpc.verify_names import BROKEN, LATE, WRONG, Call, Link, begun
 
-Finding = tuple[int | None, str, str, str, list[int]]
 OPENING = "grpc_connection"
 """The class of frames that belong to no call."""
 _TIMESTAMPS = 12
@@ -124,7 +124,7 @@ class Connection:
         way = self.ways[False]
         if way.data and not way.data.startswith(http2.PREFACE):
             seen = way.data[: len(http2.PREFACE)].hex()
-            yield None, "grpc.preface", http2.PREFACE.hex(), seen, way.rows(0, len(http2.PREFACE))
+            yield Finding(None, "grpc.preface", http2.PREFACE.hex(), seen, way.rows(0, len(http2.PREFACE)))
         for reply in (False, True):
             here, there = self.directions[reply], self.directions[not reply]
             for wrong in self.readings[reply].wrong:
@@ -133,7 +133,7 @@ class Connection:
                 call = self.link.calls[place]
                 if call.answered:
                     name = "grpc.reply" if reply else "grpc.request"
-                    yield call.id, name, "all of its frames", f"{count} missing", self._rows(reply, place)
+                    yield Finding(call.id, name, "all of its frames", f"{count} missing", self._rows(reply, place))
             for wrong in check_control(self.link, here, there, counted=self.ends.counted):
                 yield self._finding(wrong, reply)
             yield from self._check_credit(reply)
@@ -170,14 +170,14 @@ class Connection:
             return
         if self.stretches[False] and not self.link.cut:
             rows = self.ways[False].rows(0, len(self.ways[False].data))
-            yield None, "grpc.request.window_update", f"one of {self.first_increment} octets", "none", rows
+            yield Finding(None, "grpc.request.window_update", f"one of {self.first_increment} octets", "none", rows)
 
     def _finding(self, wrong: Wrong, reply: bool) -> Finding:
         way = self.ways[reply]
         rows = way.rows(wrong.begin, min(max(wrong.end, wrong.begin + 1), len(way.data)))
         call = self.link.calls[wrong.call].id if wrong.call is not None and wrong.call < len(self.link.calls) else None
         side = "reply" if reply else "request"
-        return call, wrong.field.replace("grpc.", f"grpc.{side}."), wrong.expected, wrong.seen, rows
+        return Finding(call, wrong.field.replace("grpc.", f"grpc.{side}."), wrong.expected, wrong.seen, rows)
 
     def _rows(self, reply: bool, place: int) -> list[int]:
         stretch = self.stretches[reply].get(place)
@@ -194,13 +194,13 @@ class Connection:
             sent = self.ways[False].sent_ns(request.begin + 1)
             if before_ns is None or sent < before_ns:
                 expected = f"after {cause} had come, at {before_ns} ns"
-                yield call.id, "request.sent", expected, f"at {sent} ns", self._rows(False, place)
+                yield Finding(call.id, "request.sent", expected, f"at {sent} ns", self._rows(False, place))
             if reply is not None:
                 came = self.ways[False].arrived_ns(request.end)
                 answered = self.ways[True].sent_ns(reply.begin + 1)
                 if came is None or answered < came:
                     expected = f"after its request has arrived, at {came} ns"
-                    yield call.id, "reply.sent", expected, f"at {answered} ns", self._rows(True, place)
+                    yield Finding(call.id, "reply.sent", expected, f"at {answered} ns", self._rows(True, place))
                 before_ns, cause = self.ways[True].arrived_ns(reply.end), "the reply before"
             if not call.answered:
                 before_ns, cause = sent, "the call before"
@@ -215,7 +215,7 @@ class Connection:
                 if not fewest <= seen <= most:
                     side = "reply" if reply else "request"
                     rows = self._rows(reply, place)
-                    yield self.link.calls[place].id, f"{side}.packets", f"{fewest} to {most}", str(seen), rows
+                    yield Finding(self.link.calls[place].id, f"{side}.packets", f"{fewest} to {most}", str(seen), rows)
 
     @cached_property
     def segment(self) -> int:
@@ -234,9 +234,9 @@ class Connection:
         """What a client says of a call, against its frames."""
         stream = 2 * place + 1
         if call.answered and call.xid != stream and (call.numbered or call.xid is not None):
-            yield call.id, "sample.xid", str(stream), str(call.xid), []
+            yield Finding(call.id, "sample.xid", str(stream), str(call.xid))
         if not call.answered and call.xid is not None:
-            yield call.id, "sample.xid", "none of a call that failed", str(call.xid), []
+            yield Finding(call.id, "sample.xid", "none of a call that failed", str(call.xid))
         reply = self.stretches[True].get(place)
         came = self.ways[True].arrived_ns(reply.end) if reply is not None and reply.whole else None
         altered = any(wrong.call == place for wrong in self.readings[True].wrong)
@@ -244,13 +244,13 @@ class Connection:
             return
         if call.error == WRONG:
             if not altered:
-                yield call.id, "sample.error", "none: its reply is right", WRONG, self._rows(True, place)
+                yield Finding(call.id, "sample.error", "none: its reply is right", WRONG, self._rows(True, place))
         elif came is not None and came < call.start_ns + _time_ns(self.link, call):
-            yield call.id, "sample.error", f"none: its reply had come at {came} ns", str(call.error), []
+            yield Finding(call.id, "sample.error", f"none: its reply had come at {came} ns", str(call.error))
         elif call.error == BROKEN and not self.broke_by(call.end_ns):
-            yield call.id, "sample.error", "none: its connection was there", BROKEN, []
+            yield Finding(call.id, "sample.error", "none: its connection was there", BROKEN)
         elif call.error not in (BROKEN, LATE):
-            yield call.id, "sample.error", f"{BROKEN} or {LATE}", str(call.error), []
+            yield Finding(call.id, "sample.error", f"{BROKEN} or {LATE}", str(call.error))
 
     def broke_by(self, at_ns: int) -> bool:
         """Whether the server had ended it, or someone reset it, by then."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from sundial.judge import parties
+from sundial.judge.parties import options_of
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
@@ -27,18 +29,27 @@ LATE, BROKEN, WRONG = "DEADLINE_EXCEEDED", "UNAVAILABLE", "DATA_LOSS"
 """Why a call failed: it had its time; its connection did; its reply had another value."""
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(parties.Service):
     """A server program of a machine."""
 
-    machine: str
-    addresses: tuple[str, ...]
-    port: int
-    language: Language
-    bdp_probe: bool
-    max_workers: int
-    die_call: int | None
-    """The call in which it is killed."""
+    PORT = PORT
+
+    @property
+    def language(self) -> Language:
+        return BY_SERVER[self.app]
+
+    @property
+    def bdp_probe(self) -> bool:
+        return bool(self.options.get("bdp_probe"))
+
+    @property
+    def max_workers(self) -> int:
+        return int(self.options.get("max_workers") or 1)
+
+    @property
+    def die_call(self) -> int | None:
+        """The call in which it is killed."""
+        return server_death.call_of(self.options)
 
 
 @dataclass(frozen=True)
@@ -100,24 +111,6 @@ class Link:
         return any(call.error == BROKEN for call in self.calls) or (self.step.broke and not self.calls)
 
 
-def services(run: RunDirectory) -> list[Service]:
-    """All server programs."""
-    return [
-        Service(
-            name,
-            tuple(item.address for item in run.nodes[name].interfaces if item.address),
-            int(each["options"].get("port") or PORT),
-            BY_SERVER[each["app"]],
-            bool(each["options"].get("bdp_probe")),
-            int(each["options"].get("max_workers") or 1),
-            server_death.call_of(each["options"]),
-        )
-        for name, job in run.jobs.items()
-        for each in job.get("services", ())
-        if each.get("app") in BY_SERVER
-    ]
-
-
 def libraries(run: RunDirectory) -> dict[tuple[str, str], Library]:
     """What each machine has, by its image: of each language's name."""
     network = network_of(run)
@@ -150,18 +143,12 @@ def steps(run: RunDirectory, samples: RunSamples) -> list[Step]:
     for app, client, number, batch, name, procedure, ok, error, start, end, xid, port in rows.select(names).iter_rows():
         step = found.get((client, number))
         if step is None:
-            step = found[client, number] = Step(client, number, BY_CLIENT[app], _options(run, client, number))
+            step = found[client, number] = Step(client, number, BY_CLIENT[app], options_of(run, client, number))
         numbered = (ok or error == WRONG) and all(call.numbered for call in step.calls[-1:])
         step.calls.append(Call(name, procedure, ok, error, start, end, xid, batch, numbered))
         if port:
             step.ports.add(port)
     return list(found.values())
-
-
-def _options(run: RunDirectory, client: str, number: int) -> Mapping[str, Any]:
-    listed = run.jobs.get(client, {}).get("steps", [])
-    options: Mapping[str, Any] = listed[number]["options"] if 0 <= number < len(listed) else {}
-    return options
 
 
 def links(known: Sequence[Step], conversations: Sequence[Conversation]) -> tuple[list[Link], list[Conversation]]:

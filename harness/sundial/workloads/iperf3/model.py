@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from sundial.model.fields import In, Whole, written
-from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import Words
 from sundial.model.network import Network
 from sundial.model.workload import MILLISECONDS, Ends, OverSockets, WorkloadBase, WorkloadKind
@@ -48,14 +48,14 @@ class Iperf3Kind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.platform == sockets.LINUX
 
-    def check(self, workload: Iperf3, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: Iperf3, ends: Ends, path: Path) -> Iterator[Invalid]:
         """Over UDP it has a connection over TCP, too; it knows whole seconds only."""
         if workload.duration % 1000 != 0:
-            yield Finding(
+            yield Invalid(
                 (*path, "duration"), f"{workload.duration} ms is not a whole number of seconds", "whole seconds"
             )
         if ends.server in ends.clients:
-            yield Finding(
+            yield Invalid(
                 (*path, "clients"),
                 f"iperf3 from {ends.server!r} to itself is not supported",
                 "clients on other machines",
@@ -66,14 +66,14 @@ class Iperf3Kind:
             if value is None:
                 continue
             what = f"serving.{name} has no effect: an iperf3 server uses its client's value"
-            yield Finding((*path, "serving", name), what, f"{name} for both ends")
+            yield Invalid((*path, "serving", name), what, f"{name} for both ends")
         if workload.rate is not None and "udp" not in workload.transports:
-            yield Finding((*path, "rate"), "rate has no effect over tcp", "transports: udp")
+            yield Invalid((*path, "rate"), "rate has no effect over tcp", "transports: udp")
 
-    def resolve(self, workload: Iperf3, ends: Ends, path: Path) -> tuple[Iperf3, list[Finding]]:
+    def resolve(self, workload: Iperf3, ends: Ends, path: Path) -> tuple[Iperf3, list[Invalid]]:
         return workload, []
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         """Clients start together, and an iperf3 server runs one test at a time (it answers others ACCESS_DENIED)."""
         clients: dict[str, str] = {}
         for number, workload in enumerate(workloads):
@@ -85,7 +85,7 @@ class Iperf3Kind:
                 what = (
                     f"{client!r} and {other!r} use {workload.server!r} at the same time, which iperf3 does not support"
                 )
-                yield Finding(("workloads", number, "clients"), what, "one client for each server")
+                yield Invalid(("workloads", number, "clients"), what, "one client for each server")
 
 
 KIND: WorkloadKind[Iperf3] = Iperf3Kind()

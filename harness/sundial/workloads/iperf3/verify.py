@@ -15,7 +15,7 @@ import polars as pl
 
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import check_balance, transit_of
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import DROPPED, end_name
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
@@ -41,7 +41,6 @@ CLIENT = "iperf3-client"
 _CONTROL_MOST = 1 << 20
 _UNREAD_NS = {True: 20_000_000, False: 1_000_000_000}
 """How long a datagram may wait for the server that had arrived, under the virtual and under the real clock."""
-_Row = tuple[None, str, str, str, list[int]]
 
 UNPROVEN: tuple[str, ...] = (
     "iperf3: jitter, processor load, window and round trip times that it reports: they are its own measurements",
@@ -67,9 +66,9 @@ class _Test:
     def udp(self) -> bool:
         return bool(self.options.get("transport", "tcp") == "udp")
 
-    def row(self, field: str, expected: str, seen: str, rows: Sequence[int] = ()) -> _Row:
+    def row(self, field: str, expected: str, seen: str, rows: Sequence[int] = ()) -> Finding:
         """A finding about it."""
-        return None, f"iperf3 {self.client} step {self.step} {field}", expected, seen, list(rows)
+        return Finding(None, f"iperf3 {self.client} step {self.step} {field}", expected, seen, list(rows))
 
 
 class _Iperf3(Verifier):
@@ -139,7 +138,7 @@ def _refused(known: pl.DataFrame) -> set[int]:
     return set(segments.group_by("flow").agg(refused=(syn | reset).all() & reset.any()).filter("refused")["flow"])
 
 
-def check_result_of(test: _Test) -> Iterator[_Row]:
+def check_result_of(test: _Test) -> Iterator[Finding]:
     """What a test tells of itself."""
     if test.record.get("status") != 0:
         yield test.row("status", "0", str(test.record.get("status")))
@@ -147,17 +146,17 @@ def check_result_of(test: _Test) -> Iterator[_Row]:
         yield test.row(*difference)
 
 
-def _tests(run: RunDirectory, samples: RunSamples) -> tuple[list[_Test], list[_Row]]:
+def _tests(run: RunDirectory, samples: RunSamples) -> tuple[list[_Test], list[Finding]]:
     """The tests of all clients; a finding where they are not those of the steps, one each."""
     tests: list[_Test] = []
-    rows: list[_Row] = []
+    rows: list[Finding] = []
     for client in run.nodes:
         steps = run.jobs.get(client, {}).get("steps", [])
         results = [each for each in samples.records.get(client, ()) if each["type"] == "iperf3"]
         asked = [number for number, step in enumerate(steps) if step.get("app") == CLIENT]
         seen = [each.get("step") for each in results]
         if seen != asked:
-            rows.append((None, f"iperf3 {client} steps", str(asked), str(seen), []))
+            rows.append(Finding(None, f"iperf3 {client} steps", str(asked), str(seen)))
         tests += [
             _Test(client, each["step"], steps[each["step"]]["options"], each)
             for each in results
@@ -210,7 +209,7 @@ def _check_test(
     known: pl.DataFrame,
     streams: Connections,
     taken: set[int],
-) -> Iterator[_Row]:
+) -> Iterator[Finding]:
     """Everything of one test; the flows that are its own go into `taken`."""
     ports, cookie = local_ports(test.result), str((test.result.get("start") or {}).get("cookie"))
     if len(set(ports)) != test.options.get("streams", 1):
@@ -268,7 +267,7 @@ def _whole(streams: Connections, conn: int, reply: bool) -> bytes:
     return streams.read(conn, reply, min(streams.length(conn, reply), _CONTROL_MOST))
 
 
-def _changed(test: _Test, what: str, streams: Connections, conn: int, count: int) -> Iterator[_Row]:
+def _changed(test: _Test, what: str, streams: Connections, conn: int, count: int) -> Iterator[Finding]:
     """What was sent again must be what it was."""
     for row, (place, then, now) in streams.changed(conn, count):
         yield test.row(f"{what} bytes", f"0x{then:02x} at {place}, as sent before", f"0x{now:02x}", [row])
@@ -278,7 +277,7 @@ def _rows(streams: Connections, conn: int) -> list[int]:
     return streams.frames.filter(pl.col("conn") == conn)["row"].to_list()
 
 
-def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int) -> Iterator[_Row]:
+def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int) -> Iterator[Finding]:
     """Under virtual time: the control connection begins after the test did, and is over before it."""
     if run.clock != "virtual":
         return
@@ -295,7 +294,7 @@ def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int) -> I
 
 def _check_stream(
     test: _Test, number: int, conns: Sequence[int], streams: Connections, cookie: bytes
-) -> Iterator[_Row]:
+) -> Iterator[Finding]:
     """One TCP stream: between what arrived and what was written has gone over the wire, block after block."""
     where = f"stream {number}"
     if len(conns) != 1:
@@ -333,7 +332,7 @@ def _check_stream(
         yield test.row(f"{where} payload", "the same block as before", f"another at byte {place}", [row])
 
 
-def _check_flow(test: _Test, number: int, frames: pl.DataFrame, files: Files, read_ns: int) -> Iterator[_Row]:
+def _check_flow(test: _Test, number: int, frames: pl.DataFrame, files: Files, read_ns: int) -> Iterator[Finding]:
     """One UDP stream: opened by both, then datagrams with numbers from 1, as many as the client says. The server has
     read what had arrived by `read_ns`."""
     where = f"stream {number}"
@@ -359,8 +358,8 @@ def _check_flow(test: _Test, number: int, frames: pl.DataFrame, files: Files, re
         yield test.row(f"{where} {field}", expected, seen, [row])
 
 
-def _findings(rows: Sequence[_Row]) -> pl.DataFrame:
-    return pl.DataFrame(list(rows), schema=FINDING, orient="row")
+def _findings(rows: Sequence[Finding]) -> pl.DataFrame:
+    return as_table(rows)
 
 
 KIND: WorkloadVerifier = _Iperf3()

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from sundial.model.fields import written
-from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.limits import Limit, check_edges_known, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
@@ -63,15 +63,15 @@ class MbcfKind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.platform in over_mbcf.PLATFORMS
 
-    def check(self, workload: Mbcf, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: Mbcf, ends: Ends, path: Path) -> Iterator[Invalid]:
         waiting = [name for name in workload.operations if name not in _WITHOUT_RESULT]
         if "stream" in workload.modes and waiting:
             what = f"{waiting[0]} cannot be a stream: each operation waits for its result"
-            yield Finding((*path, "modes"), what, f"round_trip, or the operations {', '.join(_WITHOUT_RESULT)}")
+            yield Invalid((*path, "modes"), what, f"round_trip, or the operations {', '.join(_WITHOUT_RESULT)}")
         yield from over_mbcf.check_wires(ends, path)
         yield from check_edges_known(workload, "MBCF", path)
 
-    def resolve(self, workload: Mbcf, ends: Ends, path: Path) -> tuple[Mbcf, list[Finding]]:
+    def resolve(self, workload: Mbcf, ends: Ends, path: Path) -> tuple[Mbcf, list[Invalid]]:
         return resolve_sizes(
             workload,
             ends,
@@ -81,7 +81,7 @@ class MbcfKind:
             edges=lambda *_: [],
         )
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         return over_mbcf.check_one_node_a_machine(workloads, network)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES
+from sundial.model.invalid import Invalid, Path
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Semantics, Transport, WorkloadBase
 from sundial.workloads.mbcf import wire
@@ -35,7 +35,7 @@ def is_mbcf(transport: str) -> bool:
     return transport in _BETWEEN_NODES
 
 
-def check_wires(ends: Ends, path: Path) -> Iterator[Finding]:
+def check_wires(ends: Ends, path: Path) -> Iterator[Invalid]:
     """Its packets are not fragmented, and do not leave a segment."""
     network = ends.network
     domain = network.domains[network.node(ends.server).nics[0].segment]
@@ -44,19 +44,19 @@ def check_wires(ends: Ends, path: Path) -> Iterator[Finding]:
         field = "server" if name == ends.server else "clients"
         if first.mtu < MTU_LEAST:
             what = f"MBCF on {first.end} does not fit an MTU of {first.mtu} bytes: its packets are not fragmented"
-            yield Finding((*path, field), what, f"an MTU of at least {MTU_LEAST}")
+            yield Invalid((*path, field), what, f"an MTU of at least {MTU_LEAST}")
         if network.segments[first.segment].ip_only:
             what = (
                 f"MBCF is not supported on {first.segment!r}, which carries only IP: it has an Ethernet type of its own"
             )
-            yield Finding((*path, field), what, "a segment that carries Ethernet frames")
+            yield Invalid((*path, field), what, "a segment that carries Ethernet frames")
         if network.domains[first.segment] != domain:
-            yield Finding(
+            yield Invalid(
                 (*path, field), f"MBCF needs one segment, and {first.end} and {ends.server}:eth0 are on different ones"
             )
 
 
-def check_one_node_a_machine(workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+def check_one_node_a_machine(workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
     """Where a process is a node of the cluster, two of them at the same time would be one node twice."""
 
     def busy(machine: str) -> str:
@@ -68,8 +68,8 @@ def check_one_node_a_machine(workloads: Sequence[WorkloadBase], network: Network
     for number, workload in over_mbcf:
         process = IMAGES[network.node(workload.server).image].node_is_process
         if process and serving.setdefault(workload.server, workload.app) != workload.app:
-            yield Finding(("workloads", number, "server"), busy(workload.server), "another server")
+            yield Invalid(("workloads", number, "server"), busy(workload.server), "another server")
     for number, workload in over_mbcf:
         for client in workload.clients:
             if client in serving:
-                yield Finding(("workloads", number, "clients"), busy(client), "another client")
+                yield Invalid(("workloads", number, "clients"), busy(client), "another client")

@@ -13,7 +13,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.contention import Contention
 from sundial.verify.corruption import intact
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import machine
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.result import leg_json
@@ -26,7 +26,6 @@ from sundial.workloads.mbcf.verify_connections import check_connections
 from sundial.workloads.mbcf.verify_contents import Carried
 from sundial.workloads.mbcf.verify_evidence import (
     Evidence,
-    Finding,
     judged,
     protocols,
     samples_over_mbcf,
@@ -85,7 +84,7 @@ class _Mbcf:
         judgement.findings += _farewells(transactions)
         findings = [
             channels.findings,
-            pl.DataFrame(judgement.findings, schema=FINDING, orient="row"),
+            as_table(judgement.findings),
             _balance(intact(over_mbcf), transit),
             check_connections(first),
             check_names(first, transactions.transactions),
@@ -157,10 +156,9 @@ def _meaning(operation: int, data: str) -> Meaning | None:
 
 def _no_frames(calls: pl.DataFrame) -> Settled:
     """Each call that succeeded lacks all of its frames."""
-    missing: list[Finding] = [(call, "mbcf.request", "its frames", "none", []) for call in calls.filter("ok")["id"]]
     return Settled(
         calls,
-        pl.DataFrame(missing, schema=FINDING, orient="row"),
+        as_table(Finding(call, "mbcf.request", "its frames", "none") for call in calls.filter("ok")["id"]),
         retransmissions=_counts(calls, 0),
         unsent=_expected_json((), ()),
     )
@@ -178,7 +176,7 @@ def _farewells(transactions: Transactions) -> Iterator[Finding]:
     """A task announces its end once to each node."""
     for rows in (rows for epochs in transactions.farewells.values() for rows in epochs.values()):
         if len(rows) > 1:
-            yield None, "mbcf.close", "one CLOSE at the end of a task", str(len(rows)), rows
+            yield Finding(None, "mbcf.close", "one CLOSE at the end of a task", str(len(rows)), rows)
 
 
 def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contention], dict[int, int]]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import polars as pl
 
 from sundial.verify.contention import NEVER_BUSY, Contention
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.workloads.mbcf.expect_acks import Receiver, after, following
 from sundial.workloads.mbcf.wire import (
     ACK,
@@ -54,7 +54,6 @@ _HANDSHAKE = (SYN, SYNACK, OPENED)
 _UNACKNOWLEDGING = (*_HANDSHAKE, RST)
 """Frames whose acknowledgement means nothing, but for a SYNACK among nodes that know each other."""
 
-Fault = tuple[str, str, str, list[int]]
 """field, expected, seen, rows."""
 
 _COLUMNS = (
@@ -193,7 +192,7 @@ class _Walk:
         self.challenged: dict[tuple[int, int, int], int] = {}
         self.believed: dict[tuple[int, int], int] = {}
         """By node and peer: the peer's epoch that has returned a nonce."""
-        self.faults: list[Fault] = []
+        self.faults: list[Finding] = []
         self.first: list[int] = []
         self.again: list[int] = []
         self.accepted: list[int] = []
@@ -464,7 +463,7 @@ class _Walk:
             seq = _MOST if seq == 1 else seq - 1
 
     def fault(self, name: str, expected: str, seen: str, *rows: int) -> None:
-        self.faults.append((name, expected, seen, list(rows)))
+        self.faults.append(Finding(None, name, expected, seen, rows))
 
     def result(self) -> Channels:
         for channel in self.channels.values():
@@ -472,11 +471,9 @@ class _Walk:
                 self.fault(
                     "mbcf.unsure", "UNSURE only where an error may be on its way", "UNSURE without an error", row
                 )
-        lines = [(None, *fault) for fault in self.faults]
-        table = pl.DataFrame(lines, schema=FINDING, orient="row")
         return Channels(
-            table, self.first, self.again, self.accepted, self.received, self.sent_ns, self.sure_ns, self.refused,
-            self.filling,
+            as_table(self.faults), self.first, self.again, self.accepted, self.received, self.sent_ns, self.sure_ns,
+            self.refused, self.filling,
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.workloads.mbcf.wire import (
     DEFINES,
     FETCH_ADD,
@@ -103,5 +103,4 @@ def _text(column: pl.Expr) -> pl.Expr:
 
 def _findings(field: str, bad: pl.DataFrame, expected: pl.Expr, seen: pl.Expr) -> pl.DataFrame:
     table = bad.sort("row").select("row", expected=expected, seen=seen)
-    lines = [(None, field, due, found, [row]) for row, due, found in table.iter_rows()]
-    return pl.DataFrame(lines, schema=FINDING, orient="row")
+    return as_table(Finding(None, field, due, found, [row]) for row, due, found in table.iter_rows())

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sundial.verify.findings import Finding
 from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.mbcf.expect import Exchange, Frame
 from sundial.workloads.mbcf.wire import PART_HEAD, PAYLOAD
@@ -39,14 +40,19 @@ class Carried(NamedTuple):
 
 
 Rows = Sequence[tuple[int, str]]
-Problem = tuple[str, str, str, list[int]]
-"""field, expected, seen, rows."""
 
 
 def check_contents(
-    carried: Mapping[int, Carried], procedure: str, size: int, number: int, sent: Rows, back: Rows, expected: Exchange
-) -> Iterator[Problem]:
-    """Problems with the data of one operation, the `number`th of its batch, whose frames are those expected."""
+    carried: Mapping[int, Carried],
+    procedure: str,
+    size: int,
+    number: int,
+    sent: Rows,
+    back: Rows,
+    expected: Exchange,
+    call: int | None,
+) -> Iterator[Finding]:
+    """Findings about the data of one operation, the `number`th of its batch, whose frames are those expected."""
     # The pattern repeats after 256 calls.
     asked, result = _data(procedure, size, number % 256 if procedure in ("write", "fifo", "read") else number)
     for name, content, rows, frames in (
@@ -55,7 +61,7 @@ def check_contents(
     ):
         for (row, _), part in zip(rows, _split(content, frames), strict=True):
             if carried[row].content != zlib.crc32(part):
-                yield name, f"{len(part)} bytes of call {number}", "others", [row]
+                yield Finding(call, name, f"{len(part)} bytes of call {number}", "others", [row])
 
 
 def _split(content: bytes, frames: Sequence[Frame]) -> Iterator[bytes]:

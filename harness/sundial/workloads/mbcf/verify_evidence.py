@@ -14,6 +14,7 @@ import polars as pl
 
 from sundial import kinds
 from sundial.observe import RunDirectory
+from sundial.verify.findings import Finding
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import Bytes
 from sundial.verify.workload import Counted
@@ -27,9 +28,6 @@ READ_ALLOWED, WRITE_ALLOWED = 1, 2
 """Permissions that go with a key (guest-apps/sss-core/include/sss/mbcf.h)."""
 SHOWN = 8
 """Bytes of a difference that a finding shows."""
-
-Finding = tuple[int | None, str, str, str, list[int]]
-"""call, field, expected, seen, rows."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ def check_server(evidence: Evidence, sample: Mapping[str, Any], line: Mapping[st
     """The line above a batch names the node of its server."""
     node = evidence.nodes.get(str(sample["server"]))
     if line.get("server_node") not in (None, node):
-        yield sample["id"], "samples.server_node", str(node), str(line["server_node"]), []
+        yield Finding(sample["id"], "samples.server_node", str(node), str(line["server_node"]))
 
 
 def check_executed(channels: Channels, sample: Mapping[str, Any], transaction: Transaction) -> Iterator[Finding]:
@@ -184,9 +182,9 @@ def check_executed(channels: Channels, sample: Mapping[str, Any], transaction: T
     needed = {*transaction.request, *transaction.reply}
     missing = [row for row in frames if row not in channels.received and row in needed]
     if missing:
-        yield sample["id"], "mbcf.executed", "every frame of it once", f"{len(missing)} not", missing
+        yield Finding(sample["id"], "mbcf.executed", "every frame of it once", f"{len(missing)} not", missing)
     for row, status in transaction.failed:
-        yield sample["id"], "mbcf.status", "OK", STATUSES.get(status, str(status)), [row]
+        yield Finding(sample["id"], "mbcf.status", "OK", STATUSES.get(status, str(status)), [row])
 
 
 def check_in_time(
@@ -198,13 +196,13 @@ def check_in_time(
         return
     if transaction.began_ns < sample["start_ns"]:
         early = f"{sample['start_ns'] - transaction.began_ns} ns before its start"
-        yield sample["id"], "mbcf.began", "after its start", early, transaction.request
+        yield Finding(sample["id"], "mbcf.began", "after its start", early, transaction.request)
     received, end_ns = evidence.channels.received, sample["end_ns"]
     sent, back = transaction.frames[False], transaction.frames[True]
     answer = transaction.reply or [row for row, _ in back if transaction.kind == "operation"]
     came = [received[row] for row in answer if row in received]
     if came and min(came) > end_ns:
-        yield sample["id"], "mbcf.answered", "before its end", f"{min(came) - end_ns} ns after its end", answer
+        yield Finding(sample["id"], "mbcf.answered", "before its end", f"{min(came) - end_ns} ns after its end", answer)
     if acked and sent:
         # Each attempt has its own; the first that comes does.
         results = {row for row, text in sent if text.startswith("RESULT")}
@@ -214,7 +212,7 @@ def check_in_time(
         sure = min((sure_ns[last] for last in lasts if last in sure_ns), default=None)
         if sure is None or sure > end_ns:
             text = "none" if sure is None else f"{sure - end_ns} ns after its end"
-            yield sample["id"], "mbcf.acked", "an acknowledgement of it before its end", text, lasts
+            yield Finding(sample["id"], "mbcf.acked", "an acknowledgement of it before its end", text, lasts)
 
 
 def observed_row(
@@ -256,14 +254,16 @@ def check_frame(evidence: Evidence, call: int | None, row: int, due: Due) -> Ite
     if begin != due.begin:
         at = next((at for at, (one, other) in enumerate(zip(due.begin, begin, strict=False)) if one != other), 0)
         shown = slice(at, at + SHOWN)
-        yield call, "mbcf.data", f"{due.begin[shown].hex(' ')} at byte {at}", begin[shown].hex(" "), [row]
+        yield Finding(call, "mbcf.data", f"{due.begin[shown].hex(' ')} at byte {at}", begin[shown].hex(" "), [row])
     if due.address is not None and frame.address != due.address:
-        yield call, "mbcf.address", f"0x{due.address:x}", f"0x{frame.address or 0:x}", [row]
+        yield Finding(call, "mbcf.address", f"0x{due.address:x}", f"0x{frame.address or 0:x}", [row])
     if due.key is not None and frame.key != due.key:
-        yield call, "mbcf.key", f"0x{due.key:x}", f"0x{frame.key or 0:x}", [row]
+        yield Finding(call, "mbcf.key", f"0x{due.key:x}", f"0x{frame.key or 0:x}", [row])
     tasks = (frame.source_task, frame.target_task)
     if due.tasks is not None and tasks != due.tasks:
-        yield call, "mbcf.task", "from task {} to {}".format(*due.tasks), "from task {} to {}".format(*tasks), [row]
+        yield Finding(
+            call, "mbcf.task", "from task {} to {}".format(*due.tasks), "from task {} to {}".format(*tasks), [row]
+        )
 
 
 def taskque_key(seen: bytes) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import OUTBOUND
 from sundial.workloads.mbcf.verify_transactions import Answer, Meanings
 from sundial.workloads.mbcf.wire import (
@@ -190,8 +190,7 @@ def _wrong(sent: pl.DataFrame, field: str, expected: str, where: pl.Expr, seen: 
 
 def _findings(field: str, expected: str, bad: pl.DataFrame) -> pl.DataFrame:
     """`bad`: row, seen."""
-    lines = [(None, field, expected, seen, [row]) for row, seen in bad.iter_rows()]
-    return pl.DataFrame(lines, schema=FINDING, orient="row")
+    return as_table(Finding(None, field, expected, seen, [row]) for row, seen in bad.iter_rows())
 
 
 def _strangers(frames: pl.DataFrame, transit: pl.Series) -> pl.DataFrame:

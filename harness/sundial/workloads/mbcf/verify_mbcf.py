@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 
+from sundial.verify.findings import Finding
 from sundial.workloads.mbcf.expect import Exchange, Operation, expect_operation
 from sundial.workloads.mbcf.verify_contents import check_contents
 from sundial.workloads.mbcf.verify_evidence import (
     Due,
     Evidence,
-    Finding,
     Judgement,
     MbcfProtocol,
     check_executed,
@@ -112,7 +112,7 @@ class _Batch:
         yield from check_server(self.evidence, self.samples.row(0, named=True), self.line)
         for field, due in _ALWAYS.items():
             if self.line.get(field, due) != due:
-                yield self.samples["id"][0], f"samples.{field}", str(due), str(self.line[field]), []
+                yield Finding(self.samples["id"][0], f"samples.{field}", str(due), str(self.line[field]))
         opening = questions.popleft() if questions else None
         if opening is not None:
             self.judgement.attribute(opening, None)
@@ -154,14 +154,14 @@ class _Batch:
         try:
             expected = expect_operation(_operation(procedure), size, asks, _ARGUMENTS)
         except ValueError as error:
-            yield call, "mbcf.request", "an operation that there is", str(error), []
+            yield Finding(call, "mbcf.request", "an operation that there is", str(error))
             return
         frames = (expected.there, expected.back)
         self.judgement.expected.setdefault((TRANSPORT, procedure, size), frames)
         self.judgement.observed.append(observed_row(self.evidence.channels, sample, transaction, frames))
         if transaction is None:
             if sample["ok"]:
-                yield call, "mbcf.request", frames_text(expected.there), "none", []
+                yield Finding(call, "mbcf.request", frames_text(expected.there), "none")
             return
         self.judgement.attribute(transaction, call)
         if sample["ok"]:
@@ -169,10 +169,10 @@ class _Batch:
             number = 0 if procedure == "read" else sample["call"]  # it was written before the first
             yield from wrong or self.contents(call, procedure, size, number, transaction, expected)
         if sample["retransmits"]:
-            yield call, "mbcf.request.count", "1", str(sample["retransmits"] + 1), []
+            yield Finding(call, "mbcf.request.count", "1", str(sample["retransmits"] + 1))
         if sample["xid"] is not None and transaction.op_id not in (None, sample["xid"]):
             rows = [row for row, _ in transaction.frames[False]]
-            yield call, "mbcf.op_id", str(sample["xid"]), str(transaction.op_id), rows
+            yield Finding(call, "mbcf.op_id", str(sample["xid"]), str(transaction.op_id), rows)
         yield from check_executed(self.evidence.channels, sample, transaction)
         yield from check_in_time(self.evidence, sample, transaction, asks and not expected.back)
 
@@ -182,8 +182,7 @@ class _Batch:
         """Data, addresses and keys of an operation whose frames are those expected."""
         refused, carried = self.evidence.channels.refused, self.evidence.carried
         sent, back = ([one for one in transaction.frames[way] if one[0] not in refused] for way in (False, True))
-        for problem in check_contents(carried, procedure, size, number, sent, back, expected):
-            yield (call, *problem)
+        yield from check_contents(carried, procedure, size, number, sent, back, expected, call)
         if self.place is None:
             return
         address = self.place.of(procedure)
@@ -204,7 +203,7 @@ def _check_frames(
         left = [one for one in part if one[0] not in evidence.channels.refused]
         if not same(evidence.channels, left, frames):
             rows = [row for row, _ in part]
-            yield call, name, frames_text(frames) or "none", part_text(left) or "none", rows
+            yield Finding(call, name, frames_text(frames) or "none", part_text(left) or "none", rows)
 
 
 def _refused(transaction: Transaction) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.mbcf.wire import CLOSE, DEFINES, FETCH_ADD, MORE, OP_ID_CONNECTION, TAGS, TASKQUE
 
@@ -23,19 +23,15 @@ _FREE = 8
 _ROUND = 900
 """Operations before which no place has been taken 32 times."""
 
-Fault = tuple[str, str, str, list[int]]
-"""field, expected, seen, rows."""
-
 UNPROVEN: tuple[str, ...] = ("MBCF: which of its places a node takes for an operation that no RESULT answers",)
 
 
 def check_names(first: pl.DataFrame, transactions: Iterable[Transaction]) -> pl.DataFrame:
     """Findings about frames as they were sent for the first time, in order of time."""
-    faults = [*_names(first), *_ends(first, transactions), *_tags(first)]
-    return pl.DataFrame([(None, *fault) for fault in faults], schema=FINDING, orient="row")
+    return as_table([*_names(first), *_ends(first, transactions), *_tags(first)])
 
 
-def _names(first: pl.DataFrame) -> Iterator[Fault]:
+def _names(first: pl.DataFrame) -> Iterator[Finding]:
     """A name has the number of a place and of how often that was taken. A place is taken again after all others that
     are free, and in the first round in their order."""
     node = ("mbcf_source", "mbcf_epoch")
@@ -54,7 +50,7 @@ def _names(first: pl.DataFrame) -> Iterator[Fault]:
     )
     name = pl.col("name").cast(pl.Int64)
     for row, seen in _misnamed(connections.with_columns(name=name - _CONNECTION), _CONNECTIONS):
-        yield "mbcf.connection", "the name of a connection", f"0x{seen + _CONNECTION:08x}", [row]
+        yield Finding(None, "mbcf.connection", "the name of a connection", f"0x{seen + _CONNECTION:08x}", [row])
     awaited = (pl.col("mbcf_op_id") & OP_ID_CONNECTION) == 0
     goes_on = ((pl.col("mbcf_flags") & MORE) != 0).shift(1).over(*node, "mbcf_target", "mbcf_op_id").fill_null(False)
     operations = (
@@ -64,7 +60,7 @@ def _names(first: pl.DataFrame) -> Iterator[Fault]:
     )
     # What op_id has of the number goes round.
     for row, seen in _misnamed(operations.filter(pl.col("rank") < _ROUND), _OPERATIONS):
-        yield "mbcf.op_id", "the name of an operation", f"0x{seen:04x}", [row]
+        yield Finding(None, "mbcf.op_id", "the name of an operation", f"0x{seen:04x}", [row])
 
 
 def _misnamed(named: pl.DataFrame, places: int) -> Iterator[tuple[int, int]]:
@@ -81,7 +77,7 @@ def _short(name: int) -> int:
     return name % OP_ID_CONNECTION | OP_ID_CONNECTION
 
 
-def _ends(first: pl.DataFrame, transactions: Iterable[Transaction]) -> Iterator[Fault]:
+def _ends(first: pl.DataFrame, transactions: Iterable[Transaction]) -> Iterator[Finding]:
     """What ends a connection that a TASKQUE write has made names it as the frames over it do."""
     closing = first.filter(pl.col("mbcf_op") == CLOSE).select("row", "mbcf_close_connection", "mbcf_close_peer")
     names = {row: (own, peer) for row, own, peer in closing.iter_rows()}
@@ -95,15 +91,15 @@ def _ends(first: pl.DataFrame, transactions: Iterable[Transaction]) -> Iterator[
         full = {names[row][0] for row in ended}
         for row in ended:
             if used and used != {_short(names[row][0])}:
-                yield "mbcf.connection", f"{sorted(used)} at its end", f"0x{names[row][0]:08x}", [row]
+                yield Finding(None, "mbcf.connection", f"{sorted(used)} at its end", f"0x{names[row][0]:08x}", [row])
         for row in (row for row in transaction.closed[False] if row in names):
             peer = names[row][1] or 0
             known = {_short(name) for name in full} | used
             if peer and known and {_short(peer)} != known:
-                yield "mbcf.connection", f"{sorted(known)} at its end", f"0x{peer:08x}", [row]
+                yield Finding(None, "mbcf.connection", f"{sorted(known)} at its end", f"0x{peer:08x}", [row])
 
 
-def _tags(first: pl.DataFrame) -> Iterator[Fault]:
+def _tags(first: pl.DataFrame) -> Iterator[Finding]:
     """A node goes round the tags of a channel; a tag is defined again for another upper half of its addresses alone.
 
     Definitions may be missing that were given up before they were sent: as many as numbers of the sequence are, and any
@@ -129,6 +125,6 @@ def _tags(first: pl.DataFrame) -> Iterator[Fault]:
         else:
             most = TAGS if target_epoch != known_epoch else missing - known_missing
             if (tag - last - 1) % TAGS > most:
-                yield "mbcf.tag", f"{(last + 1) % TAGS}, the next one", str(tag), [row]
+                yield Finding(None, "mbcf.tag", f"{(last + 1) % TAGS}, the next one", str(tag), [row])
             state[between] = (tag, target_epoch, missing)
         defined[place] = (*means, high)

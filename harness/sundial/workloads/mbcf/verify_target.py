@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sundial.verify.findings import Finding
 from sundial.workloads.mbcf.verify_evidence import (
     WRITE_ALLOWED,
     Due,
     Evidence,
-    Finding,
     check_frame,
     part_text,
     taskque_head,
@@ -105,7 +105,9 @@ def check_reported(evidence: Evidence) -> Iterator[Finding]:
         if written and due is not None:
             for field, count in zip(_REPORTED, due, strict=True):
                 if written[-1].get(field) != count:
-                    yield None, f"counted.{field}", str(count), f"{written[-1].get(field)} by {name}'s own count", []
+                    yield Finding(
+                        None, f"counted.{field}", str(count), f"{written[-1].get(field)} by {name}'s own count"
+                    )
 
 
 def _check(evidence: Evidence, asked: Transaction, what: int, answer: bytes) -> Iterator[Finding]:
@@ -115,7 +117,7 @@ def _check(evidence: Evidence, asked: Transaction, what: int, answer: bytes) -> 
     texts = part_text(asked.frames[False]), part_text(asked.frames[True])
     due = f"TASKQUE:{TASKQUE_HEAD + _QUERY.size}", f"WRITE:{_TEXTS[what]}"
     if texts[0].removesuffix("!") != due[0] or texts[1].removesuffix("!") not in (due[1], ""):
-        yield None, "mbcf.setup", " ".join(due), " ".join(texts), rows
+        yield Finding(None, "mbcf.setup", " ".join(due), " ".join(texts), rows)
         return
     row = asked.frames[False][0][0]
     seen = evidence.payload(row)

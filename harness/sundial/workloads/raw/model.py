@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from sundial.expect.ip import MAX_UDP_PAYLOAD, PerPacket
-from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.limits import Limit, check_timeouts, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
@@ -53,7 +53,7 @@ class RawKind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.platform == sockets.LINUX
 
-    def check(self, workload: Raw, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: Raw, ends: Ends, path: Path) -> Iterator[Invalid]:
         yield from check_functions(workload, path)
         if "tcp" in workload.transports:
             yield from sockets.check_tcp_mtu(ends, path, otherwise=", or only udp")
@@ -62,7 +62,7 @@ class RawKind:
         yield from sockets.check_own_buffers(workload, ends, path)
         yield from check_timeouts(workload, path)
 
-    def resolve(self, workload: Raw, ends: Ends, path: Path) -> tuple[Raw, list[Finding]]:
+    def resolve(self, workload: Raw, ends: Ends, path: Path) -> tuple[Raw, list[Invalid]]:
         def edges(
             transport: str, client: str, mtu: int, smallest: int, largest: int, cells: PerPacket | None
         ) -> list[int]:
@@ -80,7 +80,7 @@ class RawKind:
             least=TCP_LEAST if "tcp" in workload.transports else 0,
         )
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         return iter(())
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from sundial.errors import BadInput
 from sundial.model.fields import Flag, Marker, Whole, written
-from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import CALLS_MOST, Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
@@ -112,29 +112,29 @@ class RpycKind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.platform == sockets.LINUX and PACKAGE in packages(image)
 
-    def check(self, workload: Rpyc, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: Rpyc, ends: Ends, path: Path) -> Iterator[Invalid]:
         server = packages(ends.image(ends.server))
         if "numpy" in workload.distance and "distance" in workload.functions and "numpy" not in server:
             what = f"{ends.server!r} boots {ends.image(ends.server).name}, which has no numpy"
-            yield Finding((*path, "distance"), what, "zip, or an image with numpy")
+            yield Invalid((*path, "distance"), what, "zip, or an image with numpy")
         for name, image in ends.images.items():
             version = packages(image)[PACKAGE]
             if int(version.split(".")[0]) not in MAJORS:
                 what = f"{name!r} boots {image.name} with RPyC {version}, which is not supported"
-                yield Finding((*path, "app"), what, f"an image with RPyC {', '.join(map(str, MAJORS))}")
+                yield Invalid((*path, "app"), what, f"an image with RPyC {', '.join(map(str, MAJORS))}")
             elif version != server[PACKAGE]:
                 what = f"RPyC {version} on {name!r} differs from {server[PACKAGE]} on {ends.server!r}"
-                yield Finding((*path, "clients"), what, "images with one version")
+                yield Invalid((*path, "clients"), what, "images with one version")
         connections = workload.series * len(workload.tcp_nodelay) * len(list(workload.turns))
         if workload.die is not None and connections > 1:
             what = f"die allows one connection of each client, and there are {connections}"
-            yield Finding((*path, "die"), what, "one series, container, distance and tcp_nodelay")
+            yield Invalid((*path, "die"), what, "one series, container, distance and tcp_nodelay")
         yield from sockets.check_stream_mtu("RPyC", ends, path)
 
-    def resolve(self, workload: Rpyc, ends: Ends, path: Path) -> tuple[Rpyc, list[Finding]]:
+    def resolve(self, workload: Rpyc, ends: Ends, path: Path) -> tuple[Rpyc, list[Invalid]]:
         return workload, []
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         return iter(())
 
 

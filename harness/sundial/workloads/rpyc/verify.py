@@ -12,32 +12,25 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import polars as pl
-
 from sundial.expect.call import Leg, tcp_leg, unsent_leg
 from sundial.expect.tcp import segment_size
-from sundial.observe import RunDirectory
-from sundial.verify.conservation import transit_of
-from sundial.verify.findings import FINDING
-from sundial.verify.headers.ports import ports_of
+from sundial.judge import parties
+from sundial.judge.settled import Transport, Verdict, Verification
+from sundial.verify.findings import Finding
 from sundial.verify.result import leg_json
-from sundial.verify.samples import RunSamples
-from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, End, Explained, Way, conversations
-from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
+from sundial.verify.workload import OBSERVED, Verifier, WorkloadVerifier
 from sundial.workloads import reporting, server_death, switches
 from sundial.workloads.rpyc.expect_brine import writes
 from sundial.workloads.rpyc.expect_sides import Called
-from sundial.workloads.rpyc.plan import CLIENT
+from sundial.workloads.rpyc.plan import CLIENT, SERVER
 from sundial.workloads.rpyc.verify_names import (
     LATE,
-    Finding,
     Planned,
     Service,
     check_counters,
     check_lines,
     planned,
-    services,
 )
 from sundial.workloads.rpyc.verify_replay import Line, Replay, left
 
@@ -55,43 +48,18 @@ UNPROVEN: tuple[str, ...] = (
 )
 
 
-class _Rpyc:
-    ethertype = None
-
-    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
-        calls = samples.table.filter(pl.col("app") == CLIENT).with_columns(protocol=pl.lit(NAME))
-        known = services(run)
-        if not known and calls.is_empty():
-            return Settled(calls)
-        return _Verification(run, frames, samples, calls, known).settled()
-
-    def describe(self) -> pl.Expr:
-        return pl.lit(None, pl.String)
-
-    def display_filter(self, call: Mapping[str, Any]) -> str | None:
-        return f"ip.addr == {call['client_address']} && tcp.port == {call['client_port']}"
-
-
-KIND: WorkloadVerifier = Verifier(transport=_Rpyc())
-
-
-class _Verification:
+class _Verification(Verification[Service]):
     """Of one run."""
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        frames: pl.DataFrame,
-        samples: RunSamples,
-        calls: pl.DataFrame,
-        known: Sequence[Service],
-    ) -> None:
-        self.run, self.samples, self.calls, self.services = run, samples, calls, known
-        self.exact = run.clock == "virtual"
-        self.transit = transit_of(frames, ports_of(run))
-        self.planned = planned(run, samples, calls)
-        ends: set[End] = {end for each in known for end in each.ends} | {each.server for each in self.planned}
-        self.found = conversations(run, frames, ends)
+    name = NAME
+    clients = (CLIENT,)
+    servers = (SERVER,)
+    service = Service
+
+    def prepare(self) -> None:
+        self.planned = planned(self.run, self.samples, self.calls)
+        ends: set[End] = {end for each in self.services for end in each.ends} | {each.server for each in self.planned}
+        self.found = conversations(self.run, self.frames, ends)
         # Under the virtual clock servers are ready before steps begin.
         clients = set() if self.exact else {(each.machine, each.server) for each in self.planned}
         self.attempts = self.found.attempts(clients)
@@ -106,7 +74,7 @@ class _Verification:
         self.ended: set[tuple[str, int]] = set()
         """Servers that ended a connection which its client had not closed."""
 
-    def settled(self) -> Settled:
+    def verdict(self) -> Verdict:
         unused = {(each.client, each.server): each for each in self.planned}
         for each in self.planned:
             self.rows += check_lines(self.run, each)
@@ -118,7 +86,7 @@ class _Verification:
                 self._count(conversation, None)
         for each in unused.values():
             ends = f"{each.client[0]}:{each.client[1]} > {each.server[0]}:{each.server[1]}"
-            self.rows.append((None, f"{NAME}.connection", ends, "none", []))
+            self.rows.append(Finding(None, f"{NAME}.connection", ends, "none"))
         executed = {key: counts for key, counts in self.executed.items() if counts is not None}
         for service in self.services:
             if (service.machine, service.port) not in self.executed:
@@ -136,22 +104,14 @@ class _Verification:
             )
             for service in self.services:
                 self.rows += self._check_death(service, executed.get((service.machine, service.port)))
-        table = pl.DataFrame(self.observed, schema=OBSERVED, orient="row").sort("call")
-        parts = [
-            pl.DataFrame(self.rows, schema=FINDING, orient="row"),
-            self.found.findings,
-            self.found.balance(self.transit),
-            check_call_times(self.calls, table, self.exact),
-        ]
-        return Settled(
-            self.calls,
-            pl.concat(parts),
+        return Verdict(
             self.found.classes(self.explained),
-            table,
             self.found.packets,
-            retransmissions(NAME, table),
-            expected=self.expected,
-            unsent={way: leg_json(unsent_leg("tcp", 0)) for way in ("request", "reply")},
+            self.rows,
+            [self.found.findings, self.found.balance(self.transit)],
+            self.observed,
+            self.expected,
+            {way: leg_json(unsent_leg("tcp", 0)) for way in ("request", "reply")},
         )
 
     def _judge(self, conversation: Conversation, plan: Planned) -> None:
@@ -161,7 +121,7 @@ class _Verification:
         try:
             replay = Replay(plan.version, plan.calls, data, over, by_server=conversation.ended_by_server)
         except ValueError as error:
-            self.rows.append((None, f"{NAME}.library", "one that is known", str(error), []))
+            self.rows.append(Finding(None, f"{NAME}.library", "one that is known", str(error)))
             return
         replay.run()
         unjudged = plan.from_late()
@@ -172,15 +132,15 @@ class _Verification:
             rows = conversation.ways[difference.reply].rows(difference.begin, difference.end)
             way = "reply" if difference.reply else "request"
             field = f"{NAME}.{way}.{difference.field}"
-            self.rows.append((difference.call, field, difference.expected, difference.seen, rows))
+            self.rows.append(Finding(difference.call, field, difference.expected, difference.seen, rows))
         elif replay.client.closed and not unjudged:
             for reply, what in left(replay):
                 side = "the client" if reply else "the server"
-                self.rows.append((None, f"{NAME}.references", f"all given back by {side}", what, []))
+                self.rows.append(Finding(None, f"{NAME}.references", f"all given back by {side}", what))
         self._count(conversation, None if difference is not None or unjudged else replay)
         self.rows += _check_late(plan)
         self.rows += _check_order(conversation, replay)
-        mtus = self._mtus(conversation)
+        mtus = {False: self.mtu(conversation.client[0]), True: self.mtu(conversation.server[0])}
         self.rows += _check_segments(conversation, replay, mtus)
         spans = {reply: _Spans(conversation.ways[reply], track.lines) for reply, track in replay.tracks.items()}
         for planned_calls, batch in zip(plan.calls, replay.client.batches, strict=False):
@@ -206,18 +166,16 @@ class _Verification:
 
     def _check_switches(self, plan: Planned, replay: Replay) -> Iterator[Finding]:
         """Of the client, batch by batch."""
-        for batch, number, line in zip(replay.client.batches, plan.batches, plan.lines, strict=True):
-            answered = sum(each.answered >= 0 and not plan.rows[each.id]["warmup"] for each in batch.calls)
-            where = f"nodes/{plan.machine} batch {number}"
-            for field, right, wrong in switches.check_batch(where, line, answered, exact=self.exact):
-                yield None, field, right, wrong, []
+        for batch, said in zip(replay.client.batches, plan.batches, strict=True):
+            answered = sum(each.answered >= 0 and not plan.rows[each.id].warmup for each in batch.calls)
+            yield from switches.check_batch(said.where, said.line, answered, exact=self.exact)
 
     def _check_death(self, service: Service, executed: Mapping[str, int] | None) -> Iterator[Finding]:
         """Whether it ended its connections, and where; each has a thread of its own."""
         if executed is None:
             return
         own = [each for each in self.found.all if each.server in service.ends and each.number not in self.attempts]
-        for field, right, seen in server_death.check_death(
+        for difference in server_death.check_death(
             NAME,
             service.die_call,
             came=sum(executed.values()),
@@ -225,12 +183,7 @@ class _Verification:
             at_once=len(own),
             ended=(service.machine, service.port) in self.ended,
         ):
-            yield None, field, right, seen, []
-
-    def _mtus(self, conversation: Conversation) -> dict[bool, int]:
-        """Of the ports from which each way leaves; 1500 for one that is not the run's."""
-        owners = {False: self.run.owner(conversation.client[0]), True: self.run.owner(conversation.server[0])}
-        return {reply: 1500 if owner is None else owner[1].mtu for reply, owner in owners.items()}
+            yield Finding(None, *difference)
 
     def _count(self, conversation: Conversation, replay: Replay | None) -> None:
         key = (conversation.server_machine, conversation.server[1])
@@ -265,7 +218,9 @@ def _check_order(conversation: Conversation, replay: Replay) -> Iterator[Finding
             if needed is None or needed > sent:
                 expected = f"after message {line.needed - 1} of the other way had come, at {needed} ns"
                 rows = there.rows(line.begin, line.end)
-                yield line.call, f"{NAME}.{'reply' if reply else 'request'}.sent", expected, f"at {sent} ns", rows
+                yield Finding(
+                    line.call, f"{NAME}.{'reply' if reply else 'request'}.sent", expected, f"at {sent} ns", rows
+                )
 
 
 def _check_segments(conversation: Conversation, replay: Replay, mtus: Mapping[bool, int]) -> Iterator[Finding]:
@@ -280,38 +235,38 @@ def _check_segments(conversation: Conversation, replay: Replay, mtus: Mapping[bo
         most = sum(-(-part // size) for line in track.lines for part in writes(line.end - line.begin))
         least = -(-end // size)
         if not least <= seen <= most:
-            yield None, f"{NAME}.{'reply' if reply else 'request'}.segments", f"{least} to {most}", str(seen), []
+            yield Finding(None, f"{NAME}.{'reply' if reply else 'request'}.segments", f"{least} to {most}", str(seen))
 
 
 def _check_late(plan: Planned) -> Iterator[Finding]:
     """A call that had its time has lasted as long: each of its requests may."""
     limit_ns = int(plan.options.get("total_timeout_ms") or 0) * 1_000_000
     for number, row in plan.rows.items():
-        if row["error"] == LATE and row["end_ns"] - row["start_ns"] < limit_ns:
-            yield number, "sample.error", f"none before {limit_ns} ns have passed", LATE, []
+        if row.error == LATE and row.end_ns - row.start_ns < limit_ns:
+            yield Finding(number, "sample.error", f"none before {limit_ns} ns have passed", LATE)
 
 
-def _check_call(called: Called, row: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_call(called: Called, row: parties.Call) -> Iterator[Finding]:
     """What a client says of a call."""
-    if row["error"] != called.error:
-        yield called.id, "sample.error", called.error or "none: the right value came", row["error"] or "none", []
+    if row.error != called.error:
+        yield Finding(called.id, "sample.error", called.error or "none: the right value came", row.error or "none")
     first, last = called.first_number, max(called.number, called.first_number)
     # What is asked of a connection that is over has a number, and is not sent.
-    later = called.unasked and isinstance(row["xid"], int) and row["xid"] >= first
-    if not later and not (isinstance(row["xid"], int) and first <= row["xid"] <= last):
+    later = called.unasked and isinstance(row.xid, int) and row.xid >= first
+    if not later and not (isinstance(row.xid, int) and first <= row.xid <= last):
         expected = f"{first} or more" if called.unasked else str(first) if first == last else f"{first} to {last}"
-        yield called.id, "sample.xid", expected, str(row["xid"]), []
-    if row["retransmits"] != 0:
-        yield called.id, "sample.retransmits", "0: TCP sends again, and no client", str(row["retransmits"]), []
+        yield Finding(called.id, "sample.xid", expected, str(row.xid))
+    if row.retransmits != 0:
+        yield Finding(called.id, "sample.retransmits", "0: TCP sends again, and no client", str(row.retransmits))
 
 
 def _check_batches(conversation: Conversation, replay: Replay, plan: Planned) -> Iterator[Finding]:
     """What a client says of its batches: requests, and what its TCP sent again."""
-    for batch, number, line in zip(replay.client.batches, plan.batches, plan.lines, strict=False):
-        made, said = batch.end_number - batch.first_number, line.get("exchanges")
+    for batch, own in zip(replay.client.batches, plan.batches, strict=False):
+        made, said = batch.end_number - batch.first_number, own.line.get("exchanges")
         unsent = isinstance(said, int) and said >= made and any(each.error for each in batch.calls)
         if said != made and not unsent:
-            yield None, f"nodes/{plan.machine} batch {number} exchanges", str(made), str(said), []
+            yield Finding(None, f"{own.where} exchanges", str(made), str(said))
     if replay.client.closed:
         way, lines = conversation.ways[False], replay.tracks[False].lines
         # What opens the connection was answered before the client asked for the count the first time, and what has a
@@ -319,10 +274,10 @@ def _check_batches(conversation: Conversation, replay: Replay, plan: Planned) ->
         close, opened = lines[-1].begin, next((each.begin for each in lines if each.call is not None), 0)
         first = sum(opened < each.end <= close for each in way.segments(0, close))
         again = sum(opened < each.end <= close for each in way.sent) - first
-        counts: list[Any] = [line.get("tcp_retransmits") for line in plan.lines]
+        counts: list[Any] = [each.line.get("tcp_retransmits") for each in plan.batches]
         said = None if None in counts else sum(counts)
         if said != again:
-            yield None, f"nodes/{plan.machine} tcp_retransmits", str(again), str(said), []
+            yield Finding(None, f"nodes/{plan.machine} tcp_retransmits", str(again), str(said))
 
 
 class _Spans:
@@ -369,3 +324,6 @@ def _observed(called: Called, spans: Mapping[bool, _Spans]) -> dict[str, Any]:
         row[f"{name}_packets"], row[f"{name}_retransmissions"] = spans[reply].packets(called.id)
         row[f"{name}_fragments"] = 0
     return row
+
+
+KIND: WorkloadVerifier = Verifier(transport=Transport(_Verification))

@@ -12,7 +12,9 @@ from typing import Any
 import polars as pl
 
 from sundial.errors import GuestFault
+from sundial.judge import parties
 from sundial.observe import RunDirectory
+from sundial.verify.findings import Finding
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import End
@@ -25,18 +27,15 @@ from sundial.workloads.rpyc.plan import SERVER
 
 LATE = "TimeoutError"
 """Of a call that had its time."""
-Finding = tuple[int | None, str, str, str, list[int]]
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(parties.Service):
     """A server program of a machine."""
 
-    machine: str
-    port: int
-    ends: tuple[End, ...]
-    die_call: int | None
-    """The call in which it is killed."""
+    @property
+    def die_call(self) -> int | None:
+        """The call in which it is killed."""
+        return server_death.call_of(self.options)
 
 
 @dataclass
@@ -48,49 +47,34 @@ class Planned:
     machine: str
     options: Mapping[str, Any]
     """Of its step."""
-    batches: list[int] = field(default_factory=list)
-    """The numbers of its batches among the client's."""
+    batches: list[parties.Batch] = field(default_factory=list)
     calls: list[Calls] = field(default_factory=list)
-    lines: list[Mapping[str, Any]] = field(default_factory=list)
-    rows: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    rows: dict[int, parties.Call] = field(default_factory=dict)
     """What the client said of each call, by its id."""
 
     def from_late(self) -> Set[int]:
         """The first call that had its time, and all behind it. What it had asked for comes when others wait, and what
         it held is given back by the way."""
         ids = [number for calls in self.calls for number in calls.ids]
-        first = next((place for place, number in enumerate(ids) if self.rows[number]["error"] == LATE), len(ids))
+        first = next((place for place, number in enumerate(ids) if self.rows[number].error == LATE), len(ids))
         return frozenset(ids[first:])
 
     @property
     def version(self) -> Version:
         """What it says that it runs. Raises ValueError for one that is not known."""
-        return version(str(self.lines[0].get("library")))
-
-
-def services(run: RunDirectory) -> list[Service]:
-    """All server programs."""
-    found = []
-    for name, job in run.jobs.items():
-        addresses = [each.address for each in run.nodes[name].interfaces if each.address]
-        for each in job.get("services", ()):
-            if each.get("app") == SERVER:
-                port = int(each["options"]["port"])
-                ends = tuple((address, port) for address in addresses)
-                found.append(Service(name, port, ends, server_death.call_of(each["options"])))
-    return found
+        return version(str(self.batches[0].line.get("library")))
 
 
 def planned(run: RunDirectory, samples: RunSamples, calls: pl.DataFrame) -> list[Planned]:
     """Connections in the order of their clients' samples. Raises GuestFault for calls that there cannot be."""
     found: dict[tuple[Any, ...], Planned] = {}
     turns: dict[tuple[str, int], int] = defaultdict(int)
-    for (name, batch), part in calls.sort("id").group_by("client", "batch", maintain_order=True):
-        machine, number = str(name), int(str(batch))
+    for batch in parties.batches(samples, calls):
         try:
-            _add(found, turns, run, samples.batches[machine, number], machine, number, part)
+            _add(found, turns, run, batch)
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise GuestFault(f"a client recorded RPyC calls that there cannot be: {error}", machine=machine) from None
+            message = f"a client recorded RPyC calls that there cannot be: {error}"
+            raise GuestFault(message, machine=batch.client) from None
     return list(found.values())
 
 
@@ -98,26 +82,29 @@ def _add(
     found: dict[tuple[Any, ...], Planned],
     turns: dict[tuple[str, int], int],
     run: RunDirectory,
-    line: Mapping[str, Any],
-    machine: str,
-    batch: int,
-    part: pl.DataFrame,
+    batch: parties.Batch,
 ) -> None:
     """A batch to the connection that made it: a step has one, and a batch for each of its functions."""
-    first, step = part.row(0, named=True), int(line["step"])
+    first, step, machine = batch.calls[0], batch.step, batch.client
     options = run.jobs[machine]["steps"][step]["options"]
-    client = (str(first["client_address"]), int(first["client_port"]))
-    server = (str(first["server_address"]), int(first["server_port"]))
+    client, server = _known(first.client_end), _known(first.server_end)
     each = found.setdefault((machine, step, client, server), Planned(client, server, machine, options))
     name = options["functions"][turns[machine, step]]
     turns[machine, step] += 1
     each.batches.append(batch)
-    each.lines.append(line)
     each.calls.append(
-        Calls(functions.BY_NAME[name], part["id"].to_list(), str(options.get("container", "list")),
+        Calls(functions.BY_NAME[name], [call.id for call in batch.calls], str(options.get("container", "list")),
               str(options.get("distance", "numpy")))
     )  # fmt: skip
-    each.rows |= {int(row["id"]): row for row in part.iter_rows(named=True)}
+    each.rows |= {call.id: call for call in batch.calls}
+
+
+def _known(end: tuple[str | None, int | None]) -> End:
+    """An end that a client has reported. Raises ValueError."""
+    address, port = end
+    if port is None:
+        raise ValueError("no port")
+    return str(address), port
 
 
 def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
@@ -125,7 +112,7 @@ def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
     network = network_of(run)
     image = None if network is None else network.node(each.machine).image
     library = None if image is None else libraries_of(run, image).get("python", {}).get(PACKAGE)
-    for batch, line, calls in zip(each.batches, each.lines, each.calls, strict=True):
+    for batch, calls in zip(each.batches, each.calls, strict=True):
         function = calls.function
         right = {
             "procedure": function.name,
@@ -138,8 +125,8 @@ def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
             **({} if library is None else {"library": library}),
         }
         for name, expected in right.items():
-            if line.get(name) != expected:
-                yield None, f"nodes/{each.machine} batch {batch} {name}", str(expected), str(line.get(name)), []
+            if batch.line.get(name) != expected:
+                yield Finding(None, f"{batch.where} {name}", str(expected), str(batch.line.get(name)))
 
 
 def check_counters(
@@ -154,19 +141,15 @@ def check_counters(
     `due`: there must be one. `executed`: by machine and port, of those whose connections were all found right, and
     `answered` of the same; one that is killed may not have read all that came. `alone`: servers with one, whose context
     switches have a least."""
-    lines: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
-    for machine, records in samples.records.items():
-        for line in records:
-            if line["type"] == "counters" and line.get("app") == SERVER:
-                lines[machine, line.get("port", 0)].append(line)
+    yield from parties.check_reporters(samples, known, lambda line: line.get("app") == SERVER)
     for service in known:
-        own, where = lines.pop((service.machine, service.port), []), f"nodes/{service.machine} port {service.port}"
+        own, where = service.lines(samples), service.where
         right = executed.get((service.machine, service.port))
         if right is None:
             continue
         if not own:
             if right and (due or service.die_call):
-                yield None, f"{where} counters", "a line", "none", []
+                yield Finding(None, f"{where} counters", "a line", "none")
             continue
         said = own[-1].get("by_function")
         said = said if isinstance(said, Mapping) else {}
@@ -175,23 +158,20 @@ def check_counters(
             low, high, seen = least.get(name, 0), right.get(name, 0), said.get(name, 0)
             if not isinstance(seen, int) or not low <= seen <= high:
                 expected = str(low) if low == high else f"{low} to {high}"
-                yield None, f"{where} counters {name}", expected, str(seen), []
+                yield Finding(None, f"{where} counters {name}", expected, str(seen))
         came = sum(right.values())
         total = came if service.die_call is None else min(came, service.die_call)
         for name, count in (("calls", total), ("failed", 0)):
             if own[-1].get(name) != count:
-                yield None, f"{where} counters {name}", str(count), str(own[-1].get(name)), []
+                yield Finding(None, f"{where} counters {name}", str(count), str(own[-1].get(name)))
         together = sum(seen for seen in said.values() if isinstance(seen, int))
         if service.die_call is not None and together != own[-1].get("calls"):
-            yield None, f"{where} counters by_function", f"{own[-1].get('calls')} together", str(together), []
+            yield Finding(None, f"{where} counters by_function", f"{own[-1].get('calls')} together", str(together))
         one = any(end in alone for end in service.ends)
         called = right if service.die_call is None else said
-        for field_name, wanted, seen in switches.check_counters(
-            f"{where} counters", own[-1], called, alone=one, exact=one
-        ):
-            yield None, field_name, wanted, seen, []
+        yield from switches.check_counters(f"{where} counters", own[-1], called, alone=one, exact=one)
         for before, after in pairwise(own):
             if not before.get("calls", 0) <= after.get("calls", 0):
-                yield None, f"{where} counters calls", f"{before.get('calls')} or more", str(after.get("calls")), []
-    for (machine, port), _ in sorted(lines.items()):
-        yield None, f"nodes/{machine} counters", "of a server of its job", f"{SERVER}, port {port}", []
+                yield Finding(
+                    None, f"{where} counters calls", f"{before.get('calls')} or more", str(after.get("calls"))
+                )

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from sundial.model.fields import written
-from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.limits import Limit, check_edges_known, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
@@ -54,11 +54,11 @@ class ShrimpRpcKind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.maps_adapters
 
-    def check(self, workload: ShrimpRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: ShrimpRpc, ends: Ends, path: Path) -> Iterator[Invalid]:
         yield from check_backplane(ends, path)
         yield from check_edges_known(workload, "a backplane", path)
 
-    def resolve(self, workload: ShrimpRpc, ends: Ends, path: Path) -> tuple[ShrimpRpc, list[Finding]]:
+    def resolve(self, workload: ShrimpRpc, ends: Ends, path: Path) -> tuple[ShrimpRpc, list[Invalid]]:
         return resolve_sizes(
             workload,
             ends,
@@ -68,7 +68,7 @@ class ShrimpRpcKind:
             edges=lambda *_: [],
         )
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         return iter(())
 
 

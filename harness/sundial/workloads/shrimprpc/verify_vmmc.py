@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from sundial.segments.vmmc.wire import REASONS, USES, WORD
+from sundial.verify.findings import Finding
 from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.shrimprpc.expect import (
     DATA_PAGES,
@@ -33,7 +34,6 @@ from sundial.workloads.vmmc.expect import Piece
 from sundial.workloads.vmmc.verify_evidence import (
     Evidence,
     Expected,
-    Finding,
     Judgement,
     VmmcProtocol,
     check_in_time,
@@ -190,7 +190,7 @@ class _Batch:
             self._call(opened, sample)
 
     def _add(self, call: int, what: str, expected: str, seen: str, rows: list[int]) -> None:
-        self.judgement.findings.append((call, f"shrimp.{what}", expected, seen, rows))
+        self.judgement.findings.append(Finding(call, f"shrimp.{what}", expected, seen, rows))
 
     def _check_pair(self, call: int, pair: Pair) -> None:
         notify = self.line.get("wait") == "notify"
@@ -307,7 +307,7 @@ def _check_order(sample: Mapping[str, Any], there: pl.DataFrame, back: pl.DataFr
     came, began = there["arrived_ns"].max(), back["sent_ns"].min()
     if isinstance(came, int) and isinstance(began, int) and began < came:
         rows = back["row"].to_list()[:1]
-        yield sample["id"], "shrimp.reply", f"at {came} ns or later", f"at {began} ns", rows
+        yield Finding(sample["id"], "shrimp.reply", f"at {came} ns or later", f"at {began} ns", rows)
 
 
 def _check_counters(evidence: Evidence, served: Mapping[int, _Served]) -> Iterator[Finding]:
@@ -321,7 +321,7 @@ def _check_counters(evidence: Evidence, served: Mapping[int, _Served]) -> Iterat
             seen = int(counted.get(procedure, 0))
             if not least <= seen <= most:
                 expected = str(least) if least == most else f"{least} to {most}"
-                yield None, f"counted.{procedure}", expected, f"{seen} by {name}'s own count", []
+                yield Finding(None, f"counted.{procedure}", expected, f"{seen} by {name}'s own count")
         node = evidence.nodes.get(name, 0)
         asked = sum(
             each.granted and each.exporter == node and each.name.startswith(PREFIX) for each in evidence.imports
@@ -337,7 +337,7 @@ def _check_counters(evidence: Evidence, served: Mapping[int, _Served]) -> Iterat
         for what, (least, most) in more.items():
             seen = int(lines[-1].get(what, least)) if lines else least
             if not least <= seen <= most:
-                yield None, f"counted.{what}", f"{least} to {most}", f"{seen} by {name}'s own count", []
+                yield Finding(None, f"counted.{what}", f"{least} to {most}", f"{seen} by {name}'s own count")
         wrong = max((int(line.get("bad_payload", 0)) for line in lines), default=0)
         if wrong:
-            yield None, "counted.bad_payload", "0", f"{wrong} by {name}'s own count", []
+            yield Finding(None, "counted.bad_payload", "0", f"{wrong} by {name}'s own count")

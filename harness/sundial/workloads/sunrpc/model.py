@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sundial.expect.ip import PerPacket
-from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.limits import check_edges_known, check_timeouts, resolve_sizes
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Semantics, Transport, WorkloadBase, WorkloadKind
@@ -38,7 +38,7 @@ class SunRpcKind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.platform in over_mbcf.PLATFORMS
 
-    def check(self, workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: SunRpc, ends: Ends, path: Path) -> Iterator[Invalid]:
         yield from check_functions(workload, path, "procedures")
         if "tcp" in workload.transports:
             yield from sockets.check_tcp_mtu(ends, path, otherwise=", or only udp")
@@ -58,7 +58,7 @@ class SunRpcKind:
         yield from _check_threads(workload, ends, path)
         yield from check_timeouts(workload, path)
 
-    def resolve(self, workload: SunRpc, ends: Ends, path: Path) -> tuple[SunRpc, list[Finding]]:
+    def resolve(self, workload: SunRpc, ends: Ends, path: Path) -> tuple[SunRpc, list[Invalid]]:
         def edges(
             transport: str, client: str, mtu: int, smallest: int, largest: int, cells: PerPacket | None
         ) -> list[int]:
@@ -77,7 +77,7 @@ class SunRpcKind:
             edges=edges,
         )
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         """What its MBCF transports cannot do beside others is checked for all of them by mbcf."""
         return iter(())
 
@@ -94,104 +94,104 @@ def _in_rings(workload: SunRpc) -> list[str]:
     return [name for name in workload.transports if name in _RINGS]
 
 
-def _check_rings(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+def _check_rings(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Invalid]:
     """What only vRPC has, and what it needs of machines."""
     rings = _in_rings(workload)
     if workload.wait is not None and not rings:
-        yield Finding(
+        yield Invalid(
             (*path, "wait"), f"wait has no effect over {workload.transports[0]}", f"transports: {VRPC}, {VRPC_MBCF}"
         )
     if workload.deliberate_above is not None and VRPC not in rings:
         what = f"deliberate_above has no effect over {workload.transports[0]}, which has no deliberate updates"
-        yield Finding((*path, "deliberate_above"), what, f"transports: {VRPC}")
+        yield Invalid((*path, "deliberate_above"), what, f"transports: {VRPC}")
     if not rings:
         return
     for field, name in (("server", ends.server), *(("clients", client) for client in ends.clients)):
         if ends.image(name).node_is_process:
             what = f"{rings[0]} is not available on {name!r}, which boots {ends.image(name).name}"
-            yield Finding((*path, field), what, "machines that boot ssscore")
+            yield Invalid((*path, field), what, "machines that boot ssscore")
             return
     if VRPC in rings:
         yield from check_backplane(ends, path)
 
 
-def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
+def _check_calls(workload: SunRpc, path: Path) -> Iterator[Invalid]:
     others = [*_over_sockets(workload), *_in_rings(workload)]
     if workload.functions is not None:
         if workload.one_way:
-            yield Finding(
+            yield Invalid(
                 (*path, "one_way"), "one_way cannot be combined with functions, whose calls all have replies", "false"
             )
         if workload.depth > 1:
             what = f"depth {workload.depth} cannot be combined with functions, which are called in sequence"
-            yield Finding((*path, "depth"), what, "1")
+            yield Invalid((*path, "depth"), what, "1")
             return
     if others and not workload.ack:
         what = f"ack: false has no effect over {others[0]}, which has no such acknowledgement"
-        yield Finding((*path, "ack"), what, f"true, or the transports {_MBCF}")
+        yield Invalid((*path, "ack"), what, f"true, or the transports {_MBCF}")
     if others and workload.depth > 1:
         what = f"depth {workload.depth} is not supported over {others[0]}, whose client waits for each reply"
-        yield Finding((*path, "depth"), what, f"1, or the transports {_MBCF}")
+        yield Invalid((*path, "depth"), what, f"1, or the transports {_MBCF}")
     elif workload.one_way and workload.depth > 1:
         what = f"depth {workload.depth} has no effect with one_way, which has no replies"
-        yield Finding((*path, "depth"), what, "1")
+        yield Invalid((*path, "depth"), what, "1")
     if workload.one_way and workload.functions is None and workload.procedures != ("sink",):
         what = f"one_way is not supported for {', '.join(workload.procedures or (PROCEDURE,))}: only sink has no result"
-        yield Finding((*path, "one_way"), what, "procedures: sink")
+        yield Invalid((*path, "one_way"), what, "procedures: sink")
     elif workload.one_way and _in_rings(workload):
         what = f"one_way is not supported over {_in_rings(workload)[0]}"
-        yield Finding((*path, "one_way"), what, f"false, or the transports tcp, {_MBCF}")
+        yield Invalid((*path, "one_way"), what, f"false, or the transports tcp, {_MBCF}")
     elif workload.one_way and "udp" in workload.transports:
         what = "one_way is not supported over udp: libtirpc always waits for a reply"
-        yield Finding((*path, "one_way"), what, f"transports: tcp, {_MBCF}")
+        yield Invalid((*path, "one_way"), what, f"transports: tcp, {_MBCF}")
 
 
-def _check_fitting(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+def _check_fitting(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Invalid]:
     for transport in workload.transports:
         for name in workload.functions or ():
             limits = [function_limit(workload, transport, name, client) for client in ends.clients]
             narrowest = next((limit for limit in limits if limit), None)
             if narrowest is not None:
                 what = f"function {name} does not fit {narrowest} over {transport}"
-                yield Finding((*path, "functions"), what, "other functions, or another transport or message size")
+                yield Invalid((*path, "functions"), what, "other functions, or another transport or message size")
                 return
 
 
-def _check_server(workload: SunRpc, image: ImageKind, path: Path) -> Iterator[Finding]:
+def _check_server(workload: SunRpc, image: ImageKind, path: Path) -> Iterator[Invalid]:
     """`image`: the server's."""
     refused = [name for name in workload.transports if name in over_mbcf.TASKS_ONLY]
     if refused and image.node_is_process:
         what = f"{refused[0]} is not supported by a server on image {image.name!r}, whose processes have no tasks"
-        yield Finding((*path, "transports"), what, "another transport, or a server on SSS-CORE")
+        yield Invalid((*path, "transports"), what, "another transport, or a server on SSS-CORE")
 
 
-def _check_semantics(workload: SunRpc, image: ImageKind, path: Path) -> Iterator[Finding]:
+def _check_semantics(workload: SunRpc, image: ImageKind, path: Path) -> Iterator[Invalid]:
     """`image`: the server's."""
     for transport in workload.transports:
         allowed = TRANSPORTS[transport].semantics
         if workload.semantics is not None and workload.semantics not in allowed:
             what = f"{workload.semantics} is not supported over {transport}"
-            yield Finding((*path, "semantics"), what, f"{', '.join(allowed)} over {transport}")
+            yield Invalid((*path, "semantics"), what, f"{', '.join(allowed)} over {transport}")
             return
     keeps_none = {"tcp", *_RINGS}
     cached = workload.semantics == "at_most_once" and not keeps_none.issuperset(workload.transports)
     if cached and "udp" in workload.transports and not image.keeps_replies:
         what = f"at_most_once over udp needs a server that keeps replies, and image {image.name!r} has none"
-        yield Finding((*path, "semantics"), what, f"at_least_once, or {_server_on('keeps_replies')}")
+        yield Invalid((*path, "semantics"), what, f"at_least_once, or {_server_on('keeps_replies')}")
     if workload.reply_cache is not None and not cached:
         what = "reply_cache has no effect without at_most_once over udp or MBCF"
         allowed_over = f"semantics: at_most_once, transports: udp, {_MBCF}"
-        yield Finding((*path, "reply_cache"), what, allowed_over)
+        yield Invalid((*path, "reply_cache"), what, allowed_over)
     others = _over_sockets(workload)
     if workload.die is not None and others and not image.keeps_replies:
         what = f"die is not supported by a server for {others[0]} on image {image.name!r}"
-        yield Finding((*path, "die"), what, f"{_server_on('keeps_replies')}, or MBCF transports")
+        yield Invalid((*path, "die"), what, f"{_server_on('keeps_replies')}, or MBCF transports")
     if workload.die is not None and workload.die.restart and not image.restarts_services:
         what = f"restart is not supported by image {image.name!r}, which cannot restart a service"
-        yield Finding((*path, "die", "restart"), what, _server_on("restarts_services"))
+        yield Invalid((*path, "die", "restart"), what, _server_on("restarts_services"))
 
 
-def _check_threads(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+def _check_threads(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Invalid]:
     if workload.threads == 1:
         return
     single = [(name, ends.image(name)) for name in ends.clients if ends.image(name).one_client_thread]
@@ -199,7 +199,7 @@ def _check_threads(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding
     who += [f"transport {name}" for name in _over_nodes(workload)]
     if who:
         what = f"{workload.threads} threads are too many for {who[0]}: its client has one"
-        yield Finding((*path, "threads"), what, "1 (for parallel calls over MBCF use depth)")
+        yield Invalid((*path, "threads"), what, "1 (for parallel calls over MBCF use depth)")
 
 
 def _server_on(capability: str) -> str:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
+from sundial.verify.findings import Finding
 from sundial.workloads.mbcf.verify_evidence import (
     READ_ALLOWED,
     WRITE_ALLOWED,
     Due,
     Evidence,
-    Finding,
     check_frame,
     taskque_head,
     taskque_key,

@@ -11,9 +11,10 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory
+from sundial.verify.findings import Finding
 from sundial.verify.workload import Counted
 from sundial.workloads.mbcf.verify_channels import Channels
-from sundial.workloads.mbcf.verify_evidence import Evidence, Finding, Judgement
+from sundial.workloads.mbcf.verify_evidence import Evidence, Judgement
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.sunrpc.verify_bound import BINDER, Handles
 from sundial.workloads.sunrpc.verify_content import counted, given, taken
@@ -85,13 +86,13 @@ def _due(
 def _compared(name: str, due: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[Finding]:
     if int(line["executed"]) != due["executed"]:
         text = f"{line['executed']} executed by its own count"
-        yield None, "mbcf.executed", f"{due['executed']} requests that {name} took", text, []
+        yield Finding(None, "mbcf.executed", f"{due['executed']} requests that {name} took", text)
         return
     for field, count in due.items():
         low, high = count if isinstance(count, tuple) else (count, count)
         if field in line and line[field] != count and not (isinstance(count, tuple) and low <= line[field] <= high):
             words = f"{low} to {high}" if isinstance(count, tuple) else str(count)
-            yield None, f"counted.{field}", words, f"{line[field]} by {name}'s own count", []
+            yield Finding(None, f"counted.{field}", words, f"{line[field]} by {name}'s own count")
 
 
 def _asks(call: Transaction, node: int) -> bool:

@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 import polars as pl
 
+from sundial.verify.findings import Finding
 from sundial.workloads.mbcf.expect import Frame
 from sundial.workloads.mbcf.verify_channels import Channels
 from sundial.workloads.mbcf.verify_evidence import (
     Evidence,
-    Finding,
     Judgement,
     MbcfProtocol,
     check_executed,
@@ -88,7 +88,7 @@ class _SunRpc:
         judgement.findings += _setting_up(evidence, judgement)
         judgement.findings += _one_way(evidence, judgement, rpc, calls, sampled, said)
         judge_rings(evidence, judgement, handles, said.contents)
-        judgement.findings += said.contents.check().iter_rows()
+        judgement.findings += map(Finding._make, said.contents.check().iter_rows())
         judgement.findings += check_counted(evidence, judgement, calls, rpc, handles)
         return judgement
 
@@ -131,7 +131,7 @@ def _judge(
     try:
         expected = expect_rpc(server, *what, ack=ack, one_way=one_way, credential=credential)
     except ValueError as error:
-        yield call, "mbcf.request", "a procedure that there is", str(error), []
+        yield Finding(call, "mbcf.request", "a procedure that there is", str(error))
         return
     yield from check_server(evidence, sample, line)
     frames = (expected.client, expected.server)
@@ -141,12 +141,12 @@ def _judge(
         judgement.impossible.append(call)
     if transaction is None:
         if not expected.fails and sample["ok"]:
-            yield call, "mbcf.request", frames_text(expected.client), "none", []
+            yield Finding(call, "mbcf.request", frames_text(expected.client), "none")
         return
     judgement.attribute(transaction, call)
     if expected.fails:
         rows = [row for row, _ in transaction.frames[False]]
-        yield call, "mbcf.request", "none: it does not fit", f"{len(rows)} frames", rows
+        yield Finding(call, "mbcf.request", "none: it does not fit", f"{len(rows)} frames", rows)
         return
     wrong = [
         *_check_tasks(evidence, sample, transaction, line),
@@ -168,7 +168,7 @@ def _check_tasks(
         return
     if (transaction.task, transaction.peer_task) != due:
         seen = f"from task {transaction.task} to {transaction.peer_task}"
-        yield sample["id"], "mbcf.task", f"from task {due[0]} to {due[1]}", seen, transaction.request
+        yield Finding(sample["id"], "mbcf.task", f"from task {due[0]} to {due[1]}", seen, transaction.request)
 
 
 def _check_frames(
@@ -178,7 +178,7 @@ def _check_frames(
     call, asked = sample["id"], (sample["retransmits"] or 0) + 1
     if transaction.attempts != asked and sample["ok"]:
         rows = [row for row, _ in transaction.frames[False]]
-        yield call, "mbcf.request.count", str(asked), str(transaction.attempts), rows
+        yield Finding(call, "mbcf.request.count", str(asked), str(transaction.attempts), rows)
     elif sample["ok"] and asked == 1:
         yield from _check_single(evidence, call, transaction, expected)
     else:
@@ -195,11 +195,13 @@ def _check_single(evidence: Evidence, call: int, transaction: Transaction, expec
         # Where places ran short, a one-way call asks for its ACK although it was not configured to.
         hurried = not expected.server and same(channels, part, _hurried(frames))
         if not same(channels, part, frames) and not hurried:
-            yield call, name, frames_text(frames) or "none", part_text(part) or "none", [row for row, _ in part]
+            yield Finding(
+                call, name, frames_text(frames) or "none", part_text(part) or "none", [row for row, _ in part]
+            )
     by_client, by_server = transaction.closed[False], transaction.closed[True]
     if len(by_server) != len(expected.close) or (by_client and not _crossed(evidence, by_client, by_server)):
         text = f"{len(by_server)}, and {len(by_client)} by the client"
-        yield call, "mbcf.close", f"{len(expected.close)} CLOSE by the server", text, [*by_server, *by_client]
+        yield Finding(call, "mbcf.close", f"{len(expected.close)} CLOSE by the server", text, [*by_server, *by_client])
 
 
 def _crossed(evidence: Evidence, by_client: list[int], by_server: list[int]) -> bool:
@@ -216,17 +218,17 @@ def _check_attempts(call: int, transaction: Transaction, expected: RpcCall) -> I
     texts = [sent.get(row, "").removesuffix("!") for row in transaction.request]
     whole = [frame.text.removesuffix("!") for frame in expected.client] * transaction.attempts
     if Counter(texts) - Counter(whole):
-        yield call, "mbcf.request", " ".join(whole), " ".join(texts), transaction.request
+        yield Finding(call, "mbcf.request", " ".join(whole), " ".join(texts), transaction.request)
     back = transaction.frames[True]
     replies = Counter(text.removesuffix("!") for _, text in back if not text.startswith("RESULT"))
     if replies - Counter([frame.text for frame in expected.server] * transaction.attempts):
         text = f"at most {transaction.attempts} times {frames_text(expected.server) or 'nothing'}"
-        yield call, "mbcf.reply", text, part_text(back), [row for row, _ in back]
+        yield Finding(call, "mbcf.reply", text, part_text(back), [row for row, _ in back])
     by_client, by_server = transaction.closed[False], transaction.closed[True]
     if max(len(by_client), len(by_server)) > transaction.connections:
         text = f"{len(by_server)}, and {len(by_client)} by the client"
         most = f"one for each of {transaction.connections} connections"
-        yield call, "mbcf.close", most, text, [*by_server, *by_client]
+        yield Finding(call, "mbcf.close", most, text, [*by_server, *by_client])
 
 
 # ---- batches of one-way calls ----
@@ -250,7 +252,7 @@ def _one_way(
         sent = [calls.get((node, xid)) for xid in part["xid"]]
         began = [transaction.began_ns for transaction in sent if transaction is not None]
         if began != sorted(began):
-            yield part["id"][0], "batch.order", "requests in the order of the calls", "another", []
+            yield Finding(part["id"][0], "batch.order", "requests in the order of the calls", "another")
         last = (part["xid"][-1] + 1) % (1 << 32)
         sample, flush = part.row(-1, named=True), calls.get((node, last))
         yield from _check_flush(evidence.channels, judgement, sample, flush, said.options(sample))
@@ -283,13 +285,13 @@ def _check_flush(
     expected = expect_rpc(_server(sample["transport"]), "null", 0, credential=options.credential)
     if transaction is None:
         if sample["ok"]:
-            yield sample["id"], "batch.reply", "a call with a reply behind them", "none", []
+            yield Finding(sample["id"], "batch.reply", "a call with a reply behind them", "none")
         return
     judgement.attribute(transaction, None)
     for frames, part in ((expected.client, transaction.frames[False]), (expected.server, transaction.frames[True])):
         if not same(channels, part, frames) and transaction.attempts == 1:
             rows = [row for row, _ in part]
-            yield sample["id"], "batch.reply", frames_text(frames), part_text(part) or "none", rows
+            yield Finding(sample["id"], "batch.reply", frames_text(frames), part_text(part) or "none", rows)
 
 
 # ---- setting up ----
@@ -307,13 +309,13 @@ def _setting_up(evidence: Evidence, judgement: Judgement) -> Iterator[Finding]:
         asked, answer = (part_text(transaction.frames[side]).removesuffix("!") for side in (False, True))
         rows = [row for part in transaction.frames.values() for row, _ in part]
         if asked != frames_text(expected.client):
-            yield None, "mbcf.setup", frames_text(expected.client), asked, rows
+            yield Finding(None, "mbcf.setup", frames_text(expected.client), asked, rows)
         excused = transaction.failed or (answer == "" and _unanswered(evidence, transaction))
         if answer != frames_text(expected.server) and not excused:
-            yield None, "mbcf.setup.answer", frames_text(expected.server), answer or "none", rows
+            yield Finding(None, "mbcf.setup.answer", frames_text(expected.server), answer or "none", rows)
         for closing in transaction.closed.values():
             if len(closing) > transaction.connections:
-                yield None, "mbcf.close", "one CLOSE of each side", str(len(closing)), closing
+                yield Finding(None, "mbcf.close", "one CLOSE of each side", str(len(closing)), closing)
 
 
 def _unanswered(evidence: Evidence, transaction: Transaction) -> bool:

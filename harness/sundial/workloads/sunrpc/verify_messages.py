@@ -13,10 +13,10 @@ import polars as pl
 
 from sundial.expect import Call
 from sundial.expect.call import unsent_leg
-from sundial.verify.findings import none
+from sundial.verify.findings import Finding, none
 from sundial.verify.sockets.contents import check_contents
 from sundial.verify.sockets.protocol import Setting, SocketProtocol
-from sundial.workloads.mbcf.verify_evidence import Due, Evidence, Finding, check_frame, taskque_head, taskque_key
+from sundial.workloads.mbcf.verify_evidence import Due, Evidence, check_frame, taskque_head, taskque_key
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.mbcf.wire import FIFO, MORE, PART, PART_HEAD, PAYLOAD, READ, RESULT, SIGNAL, TASKQUE, WRITE
 from sundial.workloads.mbcf.wire import TASKQUE_HEAD as OWNER

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any
 
+from sundial.verify.findings import Finding
 from sundial.workloads.sunrpc.expect import Options, messages
 from sundial.workloads.sunrpc.verify_messages import Contents
-from sundial.workloads.sunrpc.verify_rings import Finding, Record, Ring, check_line, room_ns
+from sundial.workloads.sunrpc.verify_rings import Record, Ring, check_line, room_ns
 
 _XIDS = 1 << 32
 _ENDS = ("client_task", "server_node", "server_task")
@@ -59,7 +60,7 @@ class RingCalls:
                 found = self.calls.setdefault((client, record.xid), [None, None])
                 if found[record.reply] is not None:
                     name = "reply" if record.reply else "request"
-                    self.findings.append((None, f"ring.{name}.count", "1", "2", record.rows))
+                    self.findings.append(Finding(None, f"ring.{name}.count", "1", "2", record.rows))
                 found[record.reply] = record
         if not there.findings and not back.findings:
             self.findings += check_line(there, back)
@@ -69,7 +70,7 @@ class RingCalls:
         try:
             messages(sample["procedure"], sample["size"])
         except ValueError as error:
-            self.findings.append((sample["id"], "ring.request", "a procedure that there is", str(error), []))
+            self.findings.append(Finding(sample["id"], "ring.request", "a procedure that there is", str(error)))
             return True
         return False
 
@@ -104,7 +105,7 @@ class RingCalls:
             due["polls"] = 0
         for name, expected in due.items():
             if line.get(name, expected) != expected:
-                yield sample["id"], f"samples.{name}", str(expected), str(line[name]), []
+                yield Finding(sample["id"], f"samples.{name}", str(expected), str(line[name]))
 
     def _check(
         self,
@@ -119,17 +120,17 @@ class RingCalls:
         for name, record, length in (("request", request, lengths[0]), ("reply", reply, lengths[1])):
             if record is None:
                 if sample["ok"]:
-                    yield call, f"ring.{name}", f"{length} bytes", "none", []
+                    yield Finding(call, f"ring.{name}", f"{length} bytes", "none")
                 continue
             if record.length != length:
-                yield call, f"ring.{name}", f"{length} bytes", f"{record.length}", record.rows
+                yield Finding(call, f"ring.{name}", f"{length} bytes", f"{record.length}", record.rows)
                 return
             deliberate = deliberate_above is not None and length > deliberate_above
             if any(write.deliberate != deliberate for write in record.writes):
                 way = "by deliberate update" if deliberate else "by automatic update"
-                yield call, f"ring.{name}.way", way, "otherwise", record.rows
+                yield Finding(call, f"ring.{name}.way", way, "otherwise", record.rows)
         if sample["retransmits"]:
-            yield call, "ring.request.count", "1", str(sample["retransmits"] + 1), []
+            yield Finding(call, "ring.request.count", "1", str(sample["retransmits"] + 1))
         yield from self._check_times(sample, request, reply)
         pieces = [
             (piece.row, record.reply, piece.begin, piece.at, piece.length)
@@ -149,28 +150,28 @@ class RingCalls:
         call = sample["id"]
         if request.sent_ns < sample["start_ns"]:
             early = f"{sample['start_ns'] - request.sent_ns} ns before its start"
-            yield call, "ring.began", "after its start", early, request.rows
+            yield Finding(call, "ring.began", "after its start", early, request.rows)
         if reply is None:
             return
         if request.arrived_ns is None or reply.sent_ns < request.arrived_ns:
-            yield call, "ring.answered", "when the request had come", f"at {reply.sent_ns} ns", reply.rows
+            yield Finding(call, "ring.answered", "when the request had come", f"at {reply.sent_ns} ns", reply.rows)
         if sample["ok"] and (reply.arrived_ns is None or reply.arrived_ns > sample["end_ns"]):
             text = "never" if reply.arrived_ns is None else f"{reply.arrived_ns - sample['end_ns']} ns after its end"
-            yield call, "ring.ended", "when the reply had come", text, reply.rows
+            yield Finding(call, "ring.ended", "when the reply had come", text, reply.rows)
 
     def check_left(self) -> None:
         """Messages of no call; and that clients count their calls, and name whom they called last."""
         for call, task, line in self.last.values():
             if line.get(_LAST, task) != task:
-                self.findings.append((call, f"samples.{_LAST}", str(task), str(line[_LAST]), []))
+                self.findings.append(Finding(call, f"samples.{_LAST}", str(task), str(line[_LAST])))
         for client, ring in self.lines:
             for before, after in pairwise(ring.records) if client not in self.failed else ():
                 due = (before.xid + 1) % _XIDS
                 if after.xid != due:
-                    self.findings.append((None, "ring.xid", f"0x{due:08x}", f"0x{after.xid:08x}", after.rows))
+                    self.findings.append(Finding(None, "ring.xid", f"0x{due:08x}", f"0x{after.xid:08x}", after.rows))
         for (_, xid), records in self.calls.items():
             rows = [row for record in records if record is not None for row in record.rows]
-            self.findings.append((None, "ring.call", "a call that was made", f"xid 0x{xid:08x}", rows))
+            self.findings.append(Finding(None, "ring.call", "a call that was made", f"xid 0x{xid:08x}", rows))
 
 
 def _observed(sample: Mapping[str, Any], request: Record | None, reply: Record | None) -> tuple[Any, ...]:

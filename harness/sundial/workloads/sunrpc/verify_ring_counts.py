@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.samples import RunSamples
 from sundial.workloads import reporting
 from sundial.workloads.sunrpc.scenario import VRPC, VRPC_MBCF
@@ -24,8 +24,6 @@ UNPROVEN = (
     "where calls came otherwise, too, or failed, and where the run ends before they say it; that counts are there"
 )
 
-Finding = tuple[int | None, str, str, str, list[int]]
-
 
 def check_ring_counts(run: RunDirectory, samples: RunSamples) -> pl.DataFrame:
     """Findings about the last counts of each server that is neither killed nor restarted."""
@@ -36,7 +34,7 @@ def check_ring_counts(run: RunDirectory, samples: RunSamples) -> pl.DataFrame:
         if reporting.is_due(run) and not restarts(run, name) and not _dies(run, name)
         for finding in _check(run, samples, name, line)
     ]
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+    return as_table(rows)
 
 
 def _check(run: RunDirectory, samples: RunSamples, name: str, line: Mapping[str, Any]) -> Iterator[Finding]:
@@ -75,11 +73,11 @@ def _check(run: RunDirectory, samples: RunSamples, name: str, line: Mapping[str,
     due["rings.clients"] = len(own)
     for field, count in due.items():
         if seen.get(field) != count:
-            yield None, f"counted.{field}", str(count), f"{seen.get(field)} by {name}'s own count", []
+            yield Finding(None, f"counted.{field}", str(count), f"{seen.get(field)} by {name}'s own count")
     # The last may go behind the line.
     gone = seen.get("rings.clients_gone")
     if not isinstance(gone, int) or not 0 <= gone <= len(own):
-        yield None, "counted.rings.clients_gone", f"at most {len(own)}", f"{gone} by {name}'s own count", []
+        yield Finding(None, "counted.rings.clients_gone", f"at most {len(own)}", f"{gone} by {name}'s own count")
 
 
 def _dies(run: RunDirectory, name: str) -> bool:

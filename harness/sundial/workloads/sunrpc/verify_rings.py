@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from sundial.verify.findings import Finding
 from sundial.workloads.sunrpc.expect import CALL, REPLY
 
 CONTROL, TAIL, HEAD, WORD = 4096, 256, 264, 8
@@ -28,9 +29,6 @@ _PAIR = struct.Struct("<II")
 _POSITIONS = 1 << 32
 _TYPES = (0, 1)
 """CALL and REPLY (RFC 5531 section 9)."""
-
-Finding = tuple[int | None, str, str, str, list[int]]
-"""call, field, expected, seen, rows."""
 
 
 class Write(NamedTuple):
@@ -231,7 +229,7 @@ class _Reader:
             self.fault("written", _text(_joined(sorted(spans))), _text(_joined(written)), [tail.row])
 
     def fault(self, name: str, expected: str, seen: str, rows: list[int]) -> bool:
-        self.ring.findings.append((None, f"ring.{name}", expected, seen, rows))
+        self.ring.findings.append(Finding(None, f"ring.{name}", expected, seen, rows))
         return False
 
 
@@ -258,14 +256,14 @@ def _check_heads(own: Ring, other: Ring) -> Iterator[Finding]:
         shown = bisect_right(came, head.sent_ns)
         tail = other.tails[shown - 1][1] if shown else 0
         if (tail - value) % _POSITIONS > RING:
-            yield None, "ring.head", f"at most {tail}, the tail that had come", str(value), [head.row]
+            yield Finding(None, "ring.head", f"at most {tail}, the tail that had come", str(value), [head.row])
         expected = str(due[place][0]) if place < len(due) else "none"
         if expected != str(value):
-            yield None, "ring.head", expected, str(value), [head.row]
+            yield Finding(None, "ring.head", expected, str(value), [head.row])
             return
     for position, records in due[len(own.heads) :]:
         if records <= taken:
-            yield None, "ring.head", str(position), "none", [other.records[records].tail.row]
+            yield Finding(None, "ring.head", str(position), "none", [other.records[records].tail.row])
             return
 
 
@@ -309,4 +307,4 @@ def _check_room(own: Ring, other: Ring) -> Iterator[Finding]:
         known = bisect_right(came, tail.sent_ns)
         head = other.heads[known - 1][1] if known else 0
         if (value - head) % _POSITIONS > RING:
-            yield None, "ring.room", f"{RING} bytes behind {head}", str(value), [tail.row]
+            yield Finding(None, "ring.room", f"{RING} bytes behind {head}", str(value), [tail.row])

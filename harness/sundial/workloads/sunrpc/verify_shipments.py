@@ -16,7 +16,7 @@ import polars as pl
 
 from sundial.expect import Call
 from sundial.expect.tcp import segment_size, tcp_segments
-from sundial.verify.findings import FINDING, none
+from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.sockets.protocol import Setting, Streams
 from sundial.verify.sockets.stream import PLACES, Stream, payloads
 from sundial.workloads.sunrpc.expect import Options, ends_in_word, record_buffer, shipped_records
@@ -87,7 +87,7 @@ def check_shipments(streams: Streams) -> pl.DataFrame:
     conns = table["conn"].unique().implode()
     segments = streams.segments.filter(~pl.col("reply"), pl.col("conn").is_in(conns))
     data = payloads(streams.files, segments.select("row", "capture", "frame", *PLACES))
-    rows: list[tuple[Any, ...]] = []
+    rows: list[Finding] = []
     for part in table.partition_by("shipment", maintain_order=True):
         begin, finish = part["begin"].min(), part["finish"].max()
         sent = segments.filter(
@@ -96,10 +96,10 @@ def check_shipments(streams: Streams) -> pl.DataFrame:
         stream = Stream((pos, data.get(row, b"")) for pos, row in sent.select("pos", "row").iter_rows())
         rows += _segments(part.row(0, named=True), sent)
         rows += _records(part, stream, sent["row"].to_list())
-    return pl.DataFrame(rows, schema=FINDING, orient="row")
+    return as_table(rows)
 
 
-def _segments(expected: dict[str, Any], sent: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+def _segments(expected: dict[str, Any], sent: pl.DataFrame) -> Iterator[Finding]:
     fresh = sent.filter(pl.col("fresh") > 0)
     lengths = fresh["fresh"].to_list()
     layout = ",".join(map(str, lengths))
@@ -111,20 +111,20 @@ def _segments(expected: dict[str, Any], sent: pl.DataFrame) -> Iterator[tuple[An
         )
         text = f"{expected['fewest']} to {expected['most']} segments of at most {expected['largest']} bytes"
     if not right:
-        yield expected["call"], "batch.segments", text, layout, sent["row"].to_list()
+        yield Finding(expected["call"], "batch.segments", text, layout, sent["row"].to_list())
 
 
-def _records(part: pl.DataFrame, stream: Stream, rows: list[int]) -> Iterator[tuple[Any, ...]]:
+def _records(part: pl.DataFrame, stream: Stream, rows: list[int]) -> Iterator[Finding]:
     """Each record where the one before ends; the first that is wrong ends it, for what follows cannot be found."""
     for call, begin, records, xid in part.select("call", "begin", "records", "xid").iter_rows():
         record = walk(stream, begin)
         if record is None:
-            yield call, "request.records", records, "no whole record", rows
+            yield Finding(call, "request.records", records, "no whole record", rows)
             return
         seen = ",".join(map(str, record[0]))
         if seen != records:
-            yield call, "request.records", records, seen, rows
+            yield Finding(call, "request.records", records, seen, rows)
             return
         named = int.from_bytes(stream.read(begin + MARK, MARK), "big")
         if named != xid:
-            yield call, "request.xid", str(xid), str(named), rows
+            yield Finding(call, "request.xid", str(xid), str(named), rows)

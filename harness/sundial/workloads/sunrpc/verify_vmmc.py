@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from sundial.segments.vmmc.wire import DU, HEADER, NOTIFY
+from sundial.verify.findings import Finding
 from sundial.workloads import functions
 from sundial.workloads.sunrpc import verify_ring_counts
 from sundial.workloads.sunrpc.expect import messages
@@ -20,7 +21,6 @@ from sundial.workloads.sunrpc.verify_rings import CONTROL, RING, WORD, Ring, Wri
 from sundial.workloads.vmmc.verify_evidence import (
     Evidence,
     Expected,
-    Finding,
     Import,
     Judgement,
     VmmcProtocol,
@@ -88,7 +88,7 @@ class _VRpc:
             judgement.findings += _check_soon(evidence, sample, calls.observed[-1], lengths, begins, room_ns)
         calls.check_left()
         judgement.findings += calls.findings
-        judgement.findings += calls.contents.check().iter_rows()
+        judgement.findings += map(Finding._make, calls.contents.check().iter_rows())
         judgement.observed += calls.observed
         judgement.owner |= calls.owner
         return judgement
@@ -123,14 +123,14 @@ def _check_pair(pair: Pair, wait: str | None) -> Iterator[Finding]:
     for each in (pair.there, pair.back):
         if (each.use, each.pages) != (USE, PAGES):
             rows = [each.request] if each.answer is None else [each.answer]
-            yield None, "vmmc.import", f"use {USE}, {PAGES} pages", f"use {each.use}, {each.pages} pages", rows
+            yield Finding(None, "vmmc.import", f"use {USE}, {PAGES} pages", f"use {each.use}, {each.pages} pages", rows)
     notify = wait == "notify" if wait is not None else pair.notify != SILENT
     for what, due, seen in (
         ("hash", RING << _HASH_SHIFT | notify, pair.hash),
         ("notify", NOTIFY_CONTROL if notify else SILENT, pair.notify),
     ):
         if due != seen:
-            yield None, f"vrpc.pair.{what}", str(due), str(seen), [pair.there.request]
+            yield Finding(None, f"vrpc.pair.{what}", str(due), str(seen), [pair.there.request])
 
 
 def _check_flags(pair: Pair, packets: pl.DataFrame) -> Iterator[Finding]:
@@ -140,7 +140,7 @@ def _check_flags(pair: Pair, packets: pl.DataFrame) -> Iterator[Finding]:
     if not wrong.is_empty():
         first = wrong.row(0, named=True)
         where = f"at {first['offset']}, notify {pair.notify}"
-        yield None, "ring.flags", f"as its page is bound, {where}", str(first["flags"]), wrong["row"].to_list()
+        yield Finding(None, "ring.flags", f"as its page is bound, {where}", str(first["flags"]), wrong["row"].to_list())
 
 
 def _check_soon(

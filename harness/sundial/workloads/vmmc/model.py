@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from sundial.model.fields import written
-from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.limits import Limit, check_edges_known, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
@@ -53,11 +53,11 @@ class VmmcKind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.maps_adapters
 
-    def check(self, workload: Vmmc, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: Vmmc, ends: Ends, path: Path) -> Iterator[Invalid]:
         yield from check_backplane(ends, path)
         yield from check_edges_known(workload, "a backplane", path)
 
-    def resolve(self, workload: Vmmc, ends: Ends, path: Path) -> tuple[Vmmc, list[Finding]]:
+    def resolve(self, workload: Vmmc, ends: Ends, path: Path) -> tuple[Vmmc, list[Invalid]]:
         resolved, findings = resolve_sizes(
             workload,
             ends,
@@ -69,18 +69,18 @@ class VmmcKind:
         )
         if not findings:
             findings = [
-                Finding((*path, "sizes"), f"{size} bytes is not a multiple of {WORD}", f"multiples of {WORD}")
+                Invalid((*path, "sizes"), f"{size} bytes is not a multiple of {WORD}", f"multiples of {WORD}")
                 for size in resolved.sizes
                 if isinstance(size, int) and size % WORD
             ][:1]
         return resolved, findings
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         return iter(())
 
 
-def check_backplane(ends: Ends, path: Path) -> Iterator[Finding]:
-    """Findings where a client has no interface on the server's backplane."""
+def check_backplane(ends: Ends, path: Path) -> Iterator[Invalid]:
+    """Invalid fields where a client has no interface on the server's backplane."""
     for client in ends.clients:
         finding = backplane_between(ends.network, client, ends.server, path)
         if finding is not None:
@@ -88,16 +88,16 @@ def check_backplane(ends: Ends, path: Path) -> Iterator[Finding]:
             return
 
 
-def backplane_between(network: Network, client: str, server: str, path: Path) -> Finding | None:
+def backplane_between(network: Network, client: str, server: str, path: Path) -> Invalid | None:
     """A finding if a client cannot store into a server's memory; None: it can. `path` is the workload's."""
     near, far = network.node(client).mapped, network.node(server).mapped
     allowed = "machines with interfaces in one segment of kind vmmc"
     for field, name, nic in (("server", server, far), ("clients", client, near)):
         if nic is None:
-            return Finding((*path, field), f"{name!r} has no interface on a backplane", allowed)
+            return Invalid((*path, field), f"{name!r} has no interface on a backplane", allowed)
     if near is not None and far is not None and near.segment != far.segment:
         what = f"{near.end} is in {near.segment!r}, and {far.end} in {far.segment!r}"
-        return Finding((*path, "clients"), what, allowed)
+        return Invalid((*path, "clients"), what, allowed)
     return None
 
 

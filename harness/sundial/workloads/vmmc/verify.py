@@ -13,7 +13,7 @@ from sundial.observe import RunDirectory
 from sundial.observe.octets import octets_of
 from sundial.segments.vmmc.model import Backplane
 from sundial.segments.vmmc.wire import AU, CONTROL, GAP, KINDS, NACK, TIMER
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
@@ -23,7 +23,6 @@ from sundial.workloads.vmmc.verify_evidence import (
     STREAM,
     Evidence,
     Expected,
-    Finding,
     Judgement,
     judged,
     protocols,
@@ -57,7 +56,7 @@ class _Vmmc:
         findings: list[Finding] = [*faults, *judgement.findings]
         return Settled(
             calls,
-            pl.concat([pl.DataFrame(findings, schema=FINDING, orient="row"), check_imports(imports, packets)]),
+            pl.concat([as_table(findings), check_imports(imports, packets)]),
             _classes(packets, judgement),
             pl.DataFrame(judgement.observed, schema=OBSERVED, orient="row").sort("call"),
             packets.height,

@@ -17,10 +17,8 @@ from sundial.observe import RunDirectory
 from sundial.observe.octets import Octets, octets_of
 from sundial.segments.vmmc.model import Backplane, duration_ps
 from sundial.segments.vmmc.wire import AU, DU, HEADER
+from sundial.verify.findings import Finding
 from sundial.verify.samples import RunSamples
-
-Finding = tuple[int | None, str, str, str, list[int]]
-"""call, field, expected, seen, rows."""
 
 OWN_PREFIX = "client."
 """Of names of what clients export for their servers."""
@@ -288,10 +286,10 @@ def check_in_time(sample: Mapping[str, Any], there: pl.DataFrame, back: pl.DataF
     began, ended = there["sent_ns"].min(), back["arrived_ns"].max()
     if isinstance(began, int) and began < sample["start_ns"]:
         early = f"{sample['start_ns'] - began} ns before its start"
-        yield sample["id"], "vmmc.began", "after its start", early, there["row"].to_list()[:1]
+        yield Finding(sample["id"], "vmmc.began", "after its start", early, there["row"].to_list()[:1])
     if isinstance(ended, int) and ended > sample["end_ns"]:
         late = f"{ended - sample['end_ns']} ns after its end"
-        yield sample["id"], "vmmc.answered", "before its end", late, back["row"].to_list()[-1:]
+        yield Finding(sample["id"], "vmmc.answered", "before its end", late, back["row"].to_list()[-1:])
 
 
 def check_soon(
@@ -314,6 +312,10 @@ def check_soon(
         return
     began, ended = sent[1] - max(sample["start_ns"], since_ns or 0), sample["end_ns"] - answered[1]
     if began > before_ns:
-        yield sample["id"], "sample.start", f"at most {before_ns:.0f} ns before a packet", f"{began} ns", sent[0]
+        yield Finding(
+            sample["id"], "sample.start", f"at most {before_ns:.0f} ns before a packet", f"{began} ns", sent[0]
+        )
     if ended > behind_ns:
-        yield sample["id"], "sample.end", f"at most {behind_ns:.0f} ns after the answer", f"{ended} ns", answered[0]
+        yield Finding(
+            sample["id"], "sample.end", f"at most {behind_ns:.0f} ns after the answer", f"{ended} ns", answered[0]
+        )

@@ -28,8 +28,8 @@ from sundial.segments.vmmc.wire import (
     UNIMPORT,
     USES,
 )
-from sundial.verify.findings import FINDING
-from sundial.workloads.vmmc.verify_evidence import STREAM, Finding, Import
+from sundial.verify.findings import FINDING, Finding
+from sundial.workloads.vmmc.verify_evidence import STREAM, Import
 
 _FORMAT = struct.Struct(MESSAGE_FORMAT)
 _TYPES = {IMPORT: "IMPORT", ANSWER: "ANSWER", GONE: "GONE", UNIMPORT: "UNIMPORT"}
@@ -90,7 +90,7 @@ class _Found:
         return heard is not None and heard + self.deaf_ns.get(message.sender, 0) < message.sent_ns
 
     def fault(self, message: _Message, what: str, expected: str, seen: object) -> None:
-        self.faults.append((None, f"vmmc.{what}", expected, str(seen), [message.row]))
+        self.faults.append(Finding(None, f"vmmc.{what}", expected, str(seen), [message.row]))
 
 
 def find_imports(
@@ -117,9 +117,9 @@ def _messages(control: pl.DataFrame, octets: Callable[[pl.DataFrame], Octets], f
         row = packet["row"]
         head = [packet[name] for name in ("flags", "reason", "export", "generation", "offset", "count")]
         if any(head):
-            found.faults.append((None, "vmmc.control.header", "zeros", str(head), [row]))
+            found.faults.append(Finding(None, "vmmc.control.header", "zeros", str(head), [row]))
         if len(data) != MESSAGE_BYTES:
-            found.faults.append((None, "vmmc.control.length", str(MESSAGE_BYTES), str(len(data)), [row]))
+            found.faults.append(Finding(None, "vmmc.control.length", str(MESSAGE_BYTES), str(len(data)), [row]))
             continue
         kind, request, key, name, status, export, generation, pages, use = _FORMAT.unpack(data)
         yield _Message(

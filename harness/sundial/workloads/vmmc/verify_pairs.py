@@ -13,7 +13,8 @@ from typing import TypeVar
 import polars as pl
 
 from sundial.segments.vmmc.wire import AU, NAME_BYTES, NOTIFY, UNCOMBINED, WORD
-from sundial.workloads.vmmc.verify_evidence import Evidence, Finding, Import, Judgement
+from sundial.verify.findings import Finding
+from sundial.workloads.vmmc.verify_evidence import Evidence, Import, Judgement
 
 OWN_BYTES = 256
 """Of the control page: hello and welcome; what is behind them is of those who use the pair."""
@@ -140,7 +141,7 @@ def _imported_back(evidence: Evidence, hellos: Sequence[_Hello]) -> list[Import 
 def _hello(evidence: Evidence, judgement: Judgement, there: Import) -> _Hello | None:
     """None: its client did not get so far."""
     if there.key != OFFERED_KEY:
-        judgement.findings.append((None, "vmmc.import.key", str(OFFERED_KEY), str(there.key), [there.request]))
+        judgement.findings.append(Finding(None, "vmmc.import.key", str(OFFERED_KEY), str(there.key), [there.request]))
     hello = _own(evidence, there)
     judgement.attribute(hello["row"], None)
     data = evidence.contents(hello)
@@ -162,17 +163,17 @@ def _hello(evidence: Evidence, judgement: Judgement, there: Import) -> _Hello | 
         ("name", f"client.{there.importer}.{task}.N", text if own is None or _of(own) != (node, task) else None),
     ):
         if seen is not None and seen != expected:
-            judgement.findings.append((None, f"vmmc.hello.{what}", str(expected), str(seen), rows))
+            judgement.findings.append(Finding(None, f"vmmc.hello.{what}", str(expected), str(seen), rows))
     return _Hello(there, hash_, key, text, task, notify, hello)
 
 
 def _pair(evidence: Evidence, judgement: Judgement, hello: _Hello, back: Import) -> Pair | None:
     """None: its client was not welcomed."""
     if back.key != hello.key:
-        judgement.findings.append((None, "vmmc.hello.key", str(hello.key), str(back.key), [back.request]))
+        judgement.findings.append(Finding(None, "vmmc.hello.key", str(hello.key), str(back.key), [back.request]))
     if not hello.is_before(back):
         rows = hello.packets["row"].to_list()
-        judgement.findings.append((None, "vmmc.hello", "before the server imports", "later", rows))
+        judgement.findings.append(Finding(None, "vmmc.hello", "before the server imports", "later", rows))
     welcome = _own(evidence, back)
     judgement.attribute(welcome["row"], None)
     if welcome.is_empty():
@@ -180,7 +181,7 @@ def _pair(evidence: Evidence, judgement: Judgement, hello: _Hello, back: Import)
     judgement.findings += _check_words(welcome, WORD, "welcome", hello.notify)
     word = int.from_bytes(evidence.contents(welcome)[:WORD], "little")
     if word & 0xFFFFFFFF != _SAID_WELCOME or word >> 32 not in (0, _MISMATCH):
-        judgement.findings.append((None, "vmmc.welcome", "welcome", f"0x{word:x}", welcome["row"].to_list()))
+        judgement.findings.append(Finding(None, "vmmc.welcome", "welcome", f"0x{word:x}", welcome["row"].to_list()))
     if word >> 32 != 0:
         return None
     return Pair(hello.there, back, hello.task, hello.hash, hello.notify, welcome["arrived_ns"][0])
@@ -197,4 +198,4 @@ def _check_words(packets: pl.DataFrame, size: int, what: str, notify: int) -> It
     expected = [(AU, flags, UNCOMBINED, at, WORD, 1) for at in range(0, size, WORD)]
     if columns.rows() != expected:
         seen = f"{packets.height} packets of {packets['length'].sum()} bytes"
-        yield None, f"vmmc.{what}", f"{len(expected)} words, each a packet", seen, packets["row"].to_list()
+        yield Finding(None, f"vmmc.{what}", f"{len(expected)} words, each a packet", seen, packets["row"].to_list())

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from sundial.segments.vmmc.wire import AU, FULL, PAGE_END, REASONS, WORD
+from sundial.verify.findings import Finding
 from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.vmmc.expect import (
     BATCH_AT,
@@ -31,7 +32,6 @@ from sundial.workloads.vmmc.model import OPERATIONS
 from sundial.workloads.vmmc.verify_evidence import (
     Evidence,
     Expected,
-    Finding,
     Judgement,
     VmmcProtocol,
     check_in_time,
@@ -118,12 +118,12 @@ class _Way:
             # A transfer's number is its node's, and the backplane's law checks it.
             if header != piece or (piece.stores and seen["count"] != piece.stores):
                 expected, found = _words(piece), _words(header, seen["count"] if piece.stores else 0)
-                yield call if owner is None else owner, "vmmc.packet", expected, found, [seen["row"]]
+                yield Finding(call if owner is None else owner, "vmmc.packet", expected, found, [seen["row"]])
                 return
         if part.height < len(self.pieces):
             left = self.pieces[part.height]
             owner = self.owners[part.height]
-            yield call if owner is None else owner, "vmmc.packet", _words(left), "none", []
+            yield Finding(call if owner is None else owner, "vmmc.packet", _words(left), "none")
             return
         expected_data, data = b"".join(self.data), evidence.contents(part)
         if data != expected_data:
@@ -135,10 +135,8 @@ class _Way:
             which = min(int(np.searchsorted(ends, place_, side="right")), part.height - 1)
             shown = slice(place_, place_ + _SHOWN)
             owner = self.owners[which]
-            yield (
-                call if owner is None else owner, "vmmc.data", expected_data[shown].hex(" "), data[shown].hex(" "),
-                [part["row"][which]],
-            )  # fmt: skip
+            due, found = expected_data[shown].hex(" "), data[shown].hex(" ")
+            yield Finding(call if owner is None else owner, "vmmc.data", due, found, [part["row"][which]])
 
 
 def _pair_of(opened: _Open) -> Pair:
@@ -221,7 +219,7 @@ class _Batch:
         first = int(self.samples["id"][0])
         if opened is None:
             if self.samples["ok"].any():
-                self.judgement.findings.append((first, "vmmc.pair", f"{PREFIX}{self.operation}", "none", []))
+                self.judgement.findings.append(Finding(first, "vmmc.pair", f"{PREFIX}{self.operation}", "none"))
             return
         self._check_pair(opened.pair, first)
         self._begin(opened, first)
@@ -255,7 +253,7 @@ class _Batch:
             ("vmmc.pair.hash", HASH, pair.hash),
         ):
             if expected != seen:
-                self.judgement.findings.append((first, what, str(expected), str(seen), [pair.there.request]))
+                self.judgement.findings.append(Finding(first, what, str(expected), str(seen), [pair.there.request]))
 
     def _begin(self, opened: _Open, first: int) -> None:
         """Both sides say which batch it is; the server before forgets what it has said of the last stream."""
@@ -305,14 +303,16 @@ class _Batch:
             first = int(answered["sent_ns"][0])
             if first < came[0]:
                 rows = [int(answered["row"][0])]
-                yield sample["id"], "vmmc.answer", f"at {came[0]} ns or later", f"at {first} ns", rows
+                yield Finding(sample["id"], "vmmc.answer", f"at {came[0]} ns or later", f"at {first} ns", rows)
             return
         said = [done for done in acknowledged(self.size, self.samples.height * self.each) if done - 1 in numbers]
         for place_, done in enumerate(said):
             at = int(answered["sent_ns"][place_])
             if at < came[done - 1 - numbers[0]]:
                 rows = [int(answered["row"][place_])]
-                yield sample["id"], "vmmc.answer", f"at {came[done - 1 - numbers[0]]} ns or later", f"at {at} ns", rows
+                yield Finding(
+                    sample["id"], "vmmc.answer", f"at {came[done - 1 - numbers[0]]} ns or later", f"at {at} ns", rows
+                )
         begins = sent["sent_ns"].to_numpy()[[0, *(last + 1 for last in lasts[:-1])]]
         arrived = answered["arrived_ns"].to_list()
         for number in numbers:
@@ -320,7 +320,9 @@ class _Batch:
             heard = next((at for at, done in zip(arrived, said, strict=True) if done >= needed), None)
             if needed > numbers[0] and (heard is None or begins[number - numbers[0]] < heard):
                 row = int(sent["row"][lasts[number - numbers[0]]])
-                yield sample["id"], "vmmc.room", f"{needed} transfers taken before", f"transfer {number}", [row]
+                yield Finding(
+                    sample["id"], "vmmc.room", f"{needed} transfers taken before", f"transfer {number}", [row]
+                )
 
     def _soon(self, sample: Mapping[str, Any], sent: pl.DataFrame, answered: pl.DataFrame) -> Iterable[Finding]:
         """What is combined leaves with the last store of its packet; a deliberate update is read from memory first."""
@@ -352,7 +354,7 @@ def _check_counters(evidence: Evidence, tasks: Mapping[tuple[int, int], Sequence
         counted = (int(lines[-1].get("calls", -1)), int(lines[-1].get("bytes", -1))) if lines else (0, 0)
         if counted != (due or (0, 0)):
             words = "{} transfers, {} bytes"
-            yield None, f"nodes/{name} counters", words.format(*(due or (0, 0))), words.format(*counted), []
+            yield Finding(None, f"nodes/{name} counters", words.format(*(due or (0, 0))), words.format(*counted))
         wrong = [int(line.get("wrong", -1)) for line in lines]
         if any(wrong):
-            yield None, f"nodes/{name} counters wrong", "0", str(max(wrong)), []
+            yield Finding(None, f"nodes/{name} counters wrong", "0", str(max(wrong)))

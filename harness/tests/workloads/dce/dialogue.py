@@ -7,12 +7,14 @@ import struct
 from dataclasses import replace
 from uuid import UUID
 
+from sundial.judge.machine import NEVER
+from sundial.judge.replay import Item, Replay, Sent
 from sundial.workloads.dce.expect_pdu import Flags, Pdu, Type
 from sundial.workloads.dce.verify_client import Call, Client
-from sundial.workloads.dce.verify_replay import Item, Replay, Sent
+from sundial.workloads.dce.verify_message import encode
 from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_sides import fack_of
-from sundial.workloads.dce.verify_stream import CONV, NEVER, SUNDIAL, Arrival, Settings, blank, encode
+from sundial.workloads.dce.verify_stream import CONV, SUNDIAL, Arrival, Settings, blank
 
 MS = 1_000_000
 ACTIVITY, ASKING = UUID(int=0xA), UUID(int=0xC)

@@ -12,9 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
+from sundial.judge.replay import Item, Sent
 from sundial.workloads.dce.expect_pdu import NO_HINT, NONE_IN_ORDER, Fack, Flags, Pdu, Type
 from sundial.workloads.dce.verify_client import Call, Client
-from sundial.workloads.dce.verify_replay import Item, Sent
+from sundial.workloads.dce.verify_message import encode
 from sundial.workloads.dce.verify_server import CANCELLED, Server
 from sundial.workloads.dce.verify_sides import fack_of
 from sundial.workloads.dce.verify_stream import (
@@ -25,7 +26,6 @@ from sundial.workloads.dce.verify_stream import (
     Arrival,
     Settings,
     blank,
-    encode,
     fack_body,
     payload,
 )
@@ -251,8 +251,8 @@ class Script:
                 running, run_ns = arrived, step.at_ns
             elif step.kind in ("<", ">"):
                 self.items[number] = item = shown(reader, (step.kind, *step.words), step.at_ns)
-                if isinstance(item, Arrival) and item.pdu.type == Type.REQUEST:
-                    arrived = item.pdu.sequence
+                if isinstance(item, Arrival) and item.message.type == Type.REQUEST:
+                    arrived = item.message.sequence
         if calls:
             calls[-1] = replace(calls[-1], settles=True)
             self.machine = Client(self.row.settings, activity=ACTIVITY, calls=calls)

@@ -13,12 +13,12 @@ from scapy.fields import ByteField
 from scapy.layers import dcerpc as ndr
 
 from sundial.expect.call import Shape
+from sundial.judge.replay import Item
 from sundial.workloads.dce.expect import expect_call, parameters
 from sundial.workloads.dce.expect_ndr import MESSAGE_MOST, lengths, messages
 from sundial.workloads.dce.expect_pdu import NO_HINT, Flags, Pdu, Type
 from sundial.workloads.dce.verify_client import Call
 from sundial.workloads.dce.verify_names import Service, map_question
-from sundial.workloads.dce.verify_replay import Item
 from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_stream import SUNDIAL, TWELVE, Settings
 from sundial.workloads.function_lines import check_function_line
@@ -207,7 +207,7 @@ def test_a_function_in_the_place_of_another_and_a_missing_call_are_found() -> No
 
 def serving(*, little: bool = True) -> Server:
     options = {"interface": "functions", "byte_order": "little" if little else "big"}
-    service = Service("server", ("10.0.0.2",), options)
+    service = Service("server", ("10.0.0.2",), "dce-server", options)
     return Server(
         service.settings, activity=ACTIVITY, boot_time=BOOT, hint=HINT, conv=ASKING, results=service.results
     )  # fmt: skip
@@ -246,9 +246,9 @@ def test_a_server_answers_in_its_own_order() -> None:
 
 
 def test_a_server_has_one_interface() -> None:
-    service = Service("server", ("10.0.0.2",), {"interface": "functions"})
+    service = Service("server", ("10.0.0.2",), "dce-server", {"interface": "functions"})
     assert service.interface == TWELVE
-    assert Service("server", ("10.0.0.2",), {}).interface == SUNDIAL
+    assert Service("server", ("10.0.0.2",), "dce-server", {}).interface == SUNDIAL
     assert service.results(of_call(Type.REQUEST, "void")) == b""
     assert service.results(of_call(Type.REQUEST, "void", opnum=0)) is None
     assert service.results(of_call(Type.REQUEST, "void", opnum=13)) is None

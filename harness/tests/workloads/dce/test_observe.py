@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from sundial.workloads.dce.expect_pdu import Flags, Type
 from sundial.workloads.dce.observe import read
-from sundial.workloads.dce.verify_stream import SUNDIAL, encode
+from sundial.workloads.dce.verify_message import encode
+from sundial.workloads.dce.verify_stream import SUNDIAL
 from tests.workloads.dce.dialogue import ACTIVITY, pdu
 
 HEADERS = bytes(42)

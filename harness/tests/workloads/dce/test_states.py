@@ -10,11 +10,13 @@ from uuid import UUID
 
 import pytest
 
+from sundial.judge.machine import NEVER
+from sundial.judge.replay import Item, Replay, Sent
 from sundial.workloads.dce.expect_pdu import Flags, Pdu, Type
 from sundial.workloads.dce.verify_client import NO_ANSWER, OK, Client
-from sundial.workloads.dce.verify_replay import Item, Replay, Sent
+from sundial.workloads.dce.verify_message import encode
 from sundial.workloads.dce.verify_server import EXECUTED
-from sundial.workloads.dce.verify_stream import EPM, NEVER, Machine, Settings, encode
+from sundial.workloads.dce.verify_stream import EPM, Machine, Settings
 from tests.workloads.dce.states import ACTIONS, SECOND, Row, Script, Step, rows
 
 ROWS = [row for row in rows() if not row.guest]
@@ -147,9 +149,9 @@ def with_other_fields(items: Sequence[Item], begin: int) -> Iterator[tuple[str, 
     for place, item in enumerate(items):
         if place >= begin and isinstance(item, Sent):
             for name, change in FIELDS.items():
-                yield name, exchanged(items, place, change(item.pdu))
-            if body := item.pdu.body:
-                yield "body", exchanged(items, place, replace(item.pdu, body=bytes((body[0] ^ 1,)) + body[1:]))
+                yield name, exchanged(items, place, change(item.message))
+            if body := item.message.body:
+                yield "body", exchanged(items, place, replace(item.message, body=bytes((body[0] ^ 1,)) + body[1:]))
 
 
 def without_one(items: Sequence[Item], begin: int) -> Iterator[tuple[str, list[Item]]]:
@@ -161,14 +163,14 @@ def without_one(items: Sequence[Item], begin: int) -> Iterator[tuple[str, list[I
 
 def with_one_more(side: str, items: Sequence[Item], begin: int) -> Iterator[tuple[str, list[Item]]]:
     """A PDU without a cause: of any type, the same once more, a fragment again or too early."""
-    own = next((item.pdu for item in items if isinstance(item, Sent)), items[0].pdu)
+    own = next((item.message for item in items if isinstance(item, Sent)), items[0].message)
     for place in range(begin, len(items)):
         before, behind = items[place], items[place + 1 : place + 2]
         more = [replace(own, type=kind, flags=Flags(0), body=b"") for kind in TYPES[side]]
-        more += [before.pdu] if isinstance(before, Sent) else []
-        more += more_fragments([item.pdu for item in items[: place + 1] if isinstance(item, Sent)])
+        more += [before.message] if isinstance(before, Sent) else []
+        more += more_fragments([item.message for item in items[: place + 1] if isinstance(item, Sent)])
         for pdu in more:
-            if [pdu] != [item.pdu for item in behind]:
+            if [pdu] != [item.message for item in behind]:
                 yield f"{pdu.type.name} behind {place}", [*items[: place + 1], resent(before, pdu), *items[place + 1 :]]
 
 
@@ -182,8 +184,8 @@ def more_fragments(own: Sequence[Pdu]) -> Iterator[Pdu]:
 
 def with_others_asking(items: Sequence[Item]) -> Iterator[tuple[str, list[Item]]]:
     for place, item in enumerate(items):
-        if isinstance(item, Sent) and item.pdu.flags & Flags.FRAGMENT and not item.pdu.last:
-            yield f"{place} asks", exchanged(items, place, replace(item.pdu, flags=item.pdu.flags ^ SILENT))
+        if isinstance(item, Sent) and item.message.flags & Flags.FRAGMENT and not item.message.last:
+            yield f"{place} asks", exchanged(items, place, replace(item.message, flags=item.message.flags ^ SILENT))
 
 
 def too_early(script: Script) -> Iterator[tuple[str, list[Item]]]:
@@ -196,7 +198,7 @@ def too_early(script: Script) -> Iterator[tuple[str, list[Item]]]:
         if step.kind == ">" and event != "<" and step.at_ns > before_ns:
             caused.setdefault(step.at_ns, []).append(number)
     for numbers in caused.values():
-        early = {number: resent(own[number], own[number].pdu, own[number].at_ns - 1) for number in numbers}
+        early = {number: resent(own[number], own[number].message, own[number].at_ns - 1) for number in numbers}
         yield f"{numbers} too early", list({**own, **early}.values())
 
 

@@ -15,17 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sundial.judge.replay import Histories
 from sundial.observe import Octets
 from sundial.workloads.dce.expect_pdu import HEADER, Type, parse
 from sundial.workloads.dce.verify_calls import Exchange, uncaused
 from sundial.workloads.dce.verify_client import Call
 from sundial.workloads.dce.verify_counters import COUNTED, Bounds, Reports, Totals, check_batch, check_server, pauses
 from sundial.workloads.dce.verify_datagrams import HELD_NS, Datagram, Traffic, check_layouts, datagrams
+from sundial.workloads.dce.verify_message import encode
 from sundial.workloads.dce.verify_names import Activity, Service, identity, map_question, map_results, tower
-from sundial.workloads.dce.verify_replay import Histories
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
 from sundial.workloads.dce.verify_sides import Places, Sides, divide
-from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, Settings, blank, encode
+from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, Settings, blank
 from tests.workloads.dce.dialogue import ACTIVITY, MS, answer, pdu, question
 
 CLIENT, SERVER = ("10.0.0.1", 40000), ("10.0.0.2", 1027)
@@ -185,7 +186,9 @@ def test_the_mapper_is_asked_and_answers_with_a_port(little: bool) -> None:
     order = "<" if little else ">"
     body = map_question("10.0.0.2", little=little)
     assert len(body) == 8 + 8 + 76 + 20 + 4
-    service = Service("server", ("10.0.0.2",), {"port": 1027, "byte_order": "little" if little else "big"})
+    service = Service(
+        "server", ("10.0.0.2",), "dce-server", {"port": 1027, "byte_order": "little" if little else "big"}
+    )
     results = map_results(blank(ACTIVITY, EPM, 0, EPT_MAP, little=little), service)
     assert struct.unpack_from(order + "I", results, 20) == (1,)
     assert tower(SUNDIAL, 1027, "10.0.0.2") in results

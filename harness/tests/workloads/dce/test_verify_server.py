@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import ClassVar
 
-from sundial.workloads.dce.verify_replay import Item, Replay
+from sundial.judge.replay import Item, Replay
 from sundial.workloads.dce.verify_server import EITHER, Server
 from tests.workloads.dce.dialogue import MS, found
 from tests.workloads.dce.states import Reader, Script, rows, shown

@@ -374,7 +374,7 @@ def test_a_killed_server_may_not_have_read_what_came(said: dict[str, int], calls
     line = {"type": "counters", "app": "rpyc-server", "port": PORT, "failed": 0, "calls": calls, "by_function": said,
             "context_switches": dict(said)}  # fmt: skip
     samples: Any = SimpleNamespace(records={"server": [line]})
-    service = Service("server", PORT, ((SERVER, PORT),), die_call=3)
+    service = Service("server", (SERVER,), "rpyc-server", {"port": PORT, "die_call": 3})
     key = ("server", PORT)
     findings = check_counters(
         samples, [service], {key: {"void": 3, "int": 1}}, {key: {"void": 2}}, frozenset(), due=True

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from sundial.model.fields import In, written
-from sundial.model.finding import Finding, Path
+from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import CableTime, SegmentBase, SegmentKind
 from sundial.units import RATE
 
@@ -25,9 +25,9 @@ class Tube(SegmentBase):
     def rate_bps(self, port: str) -> int:
         return self.rate
 
-    def check(self, path: Path) -> Iterator[Finding]:
+    def check(self, path: Path) -> Iterator[Invalid]:
         if len(self.ports) != 2:
-            yield Finding((*path, "ports"), f"a tube with {len(self.ports)} ends", "2")
+            yield Invalid((*path, "ports"), f"a tube with {len(self.ports)} ends", "2")
 
 
 class TubeKind(SegmentKind):

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from sundial.workloads.toy.expect import HEADER, LARGEST
 
-from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
+from sundial.model.invalid import Invalid, Path
 from sundial.model.limits import Limit, check_edges_known, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
@@ -38,10 +38,10 @@ class ToyKind:
     def runs_on(self, image: ImageKind) -> bool:
         return image.platform == sockets.LINUX
 
-    def check(self, workload: Toy, ends: Ends, path: Path) -> Iterator[Finding]:
+    def check(self, workload: Toy, ends: Ends, path: Path) -> Iterator[Invalid]:
         yield from check_edges_known(workload, "toys", path)
 
-    def resolve(self, workload: Toy, ends: Ends, path: Path) -> tuple[Toy, list[Finding]]:
+    def resolve(self, workload: Toy, ends: Ends, path: Path) -> tuple[Toy, list[Invalid]]:
         return resolve_sizes(
             workload,
             ends,
@@ -52,7 +52,7 @@ class ToyKind:
             least=HEADER,
         )
 
-    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         return iter(())
 
 

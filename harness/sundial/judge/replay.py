@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames against a machine: each PDU that a side sent follows from what it knew, and all that follows was sent.
+"""Frames against a machine: each message that a side sent follows from what it knew, and all that follows was sent.
 
-A capture shows when a PDU was whole at a port, not when its machine read it: between the two is its own work. So all
-that may have happened is followed at once, as long as it explains what was sent; that is one history almost always, and
-some where a timer was due while something came.
+A capture shows when a message was whole at a port, not when its machine read it: between the two is its own work. So
+all that may have happened is followed at once, as long as it explains what was sent; that is one history almost always,
+and some where a timer was due while something came.
 """
 
 from __future__ import annotations
@@ -13,56 +13,47 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from sundial.workloads.dce.expect_pdu import Flags, Pdu, Type
-from sundial.workloads.dce.verify_stream import Arrival, Machine, encode, field_at
+from sundial.judge.machine import Arrival, Machine
 
 LATE_NS = 5_000_000_000
-"""So long after it was due a PDU may be on the wire: 32 callers' windows on 10 Mb/s take 0.9 s."""
+"""So long after it was due a message may be on the wire: 32 callers' windows on 10 Mb/s take 0.9 s."""
 _HISTORIES = 64
-"""That are followed at once."""
+"""That are followed at once; recorded runs of DCE RPC needed 1 (`Replay.followed`)."""
 _STEPS = 2_000
 """Of a machine until the next thing that is known; in recorded runs 82 in all. A damaged setting, such as a timer of a
 negative time, would let it go on for ever."""
 _SHOWN = 8
 
-M = TypeVar("M", bound=Machine)
-
-Finding = tuple[int | None, str, str, str, list[int]]
+M = TypeVar("M", bound=Machine[Any])
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Sent:
-    """A PDU that left a port."""
+class Sent(Generic[T]):
+    """A message that left a port."""
 
     at_ns: int
-    pdu: Pdu
+    message: T
     payload: bytes
     rows: tuple[int, ...] = ()
 
 
-Item = Sent | Arrival
+class Difference(NamedTuple):
+    """What is wrong with a message, which the kind turns into a finding about its call."""
+
+    message: Any
+    """None: no message is meant."""
+    field: str
+    expected: str
+    seen: str
+    rows: tuple[int, ...] = ()
+
+
+Item = Sent[Any] | Arrival
 Histories = Sequence[Counter[str]]
-"""The counts of each history that explains the frames of an activity."""
-
-
-def name_of(pdu: Pdu) -> tuple[Hashable, ...]:
-    """What tells a PDU from others of its side."""
-    control = pdu.body if pdu.type in (Type.FACK, Type.NOCALL) else b""
-    asks = pdu.flags & (Flags.FRAGMENT | Flags.NO_FACK)
-    return pdu.type, pdu.activity, pdu.sequence, pdu.fragment, pdu.serial, asks, control
-
-
-def words(pdu: Pdu) -> str:
-    """A PDU in words."""
-    name = pdu.type.name.lower().replace("_", " ")
-    text = f"{name} of call {pdu.sequence}"
-    if pdu.type in (Type.REQUEST, Type.RESPONSE):
-        text += f", fragment {pdu.fragment}, serial {pdu.serial}" + (", asking for a fack" if pdu.asks else "")
-    elif pdu.type in (Type.FACK, Type.NOCALL) and pdu.body:
-        text += f" up to fragment {pdu.fragment}, body {pdu.body[12:].hex(' ')}"
-    return text
+"""The counts of each history that explains the frames."""
 
 
 class _GaveUp(Exception):
@@ -71,17 +62,21 @@ class _GaveUp(Exception):
 
 @dataclass
 class Replay(Generic[M]):
-    """One side of an activity."""
+    """One side of a conversation."""
 
     histories: list[M]
     late_ns: int = LATE_NS
     agrees: Callable[[M], bool] | None = None
     """Whether a history agrees with what the machine's program has reported so far; such histories are preferred."""
-    findings: list[tuple[Pdu | None, str, str, str, tuple[int, ...]]] = field(default_factory=list)
-    """The PDU that is meant; field, expected, seen, rows."""
-    explained: list[Sent] = field(default_factory=list)
+    findings: list[Difference] = field(default_factory=list)
+    explained: list[Sent[Any]] = field(default_factory=list)
     counted: list[tuple[int, Histories]] = field(default_factory=list)
     """The counts of all histories, from which mark on (by its number) until the next one here."""
+    followed: Counter[int] = field(default_factory=Counter)
+    """Messages sent, by the number of histories that explained them."""
+
+    def __post_init__(self) -> None:
+        self._reading = self.histories[0].reading
 
     def run(self, items: Iterable[Item], end_ns: int, marks_ns: Sequence[int] = ()) -> None:
         """All of them, in the order of their time; `end_ns`: what was due by then must have been sent. `marks_ns`, in
@@ -89,18 +84,20 @@ class Replay(Generic[M]):
         try:
             self._run(items, end_ns, marks_ns)
         except _GaveUp:
-            self.findings.append((None, "sent", "what its program can have sent", "more ways than can be tried", ()))
+            self.findings.append(
+                Difference(None, "sent", "what its program can have sent", "more ways than can be tried")
+            )
 
     def _run(self, items: Iterable[Item], end_ns: int, marks_ns: Sequence[int]) -> None:
         marked = 0
         for item in items:
             marked = self._count(marks_ns, marked, bisect_left(marks_ns, item.at_ns, lo=marked))
             self._force(item.at_ns - self.late_ns)
-            if isinstance(item, Arrival):
+            if isinstance(item, Sent):
+                self._explain(item)
+            else:
                 for each in self.histories:
                     each.inbox.append(item)
-            else:
-                self._explain(item)
         self._count(marks_ns, marked, len(marks_ns))
         self._force(end_ns)
 
@@ -111,7 +108,7 @@ class Replay(Generic[M]):
             if not self.counted or not _same(counts, self.counted[-1][1]):
                 self.counted.append((begin, counts))
             # While nothing comes, time only adds to what may have happened: counts that differ at a mark differ at all
-            # later ones. Of an activity that is over, most of thousands of marks are alike.
+            # later ones. Of a conversation that is over, most of thousands of marks are alike.
             begin = bisect_left(marks_ns, True, begin + 1, end, key=partial(self._differ, counts))
         return end
 
@@ -126,18 +123,22 @@ class Replay(Generic[M]):
 
     # ---- what was sent ----
 
-    def _explain(self, sent: Sent) -> None:
-        name = name_of(sent.pdu)
+    def _explain(self, sent: Sent[Any]) -> None:
+        reading = self._reading
+        name = reading.name(sent.message)
         leaves = [leaf for each in self.histories for leaf in _explore(each, sent.at_ns)]
         found = self._matching(leaves, name)
         if not found:
             found = self._without_missing(leaves, sent, name)
         if not found:
-            alike = [each for each in leaves if each.outbox and _alike(each.outbox[0], sent.pdu)]
-            found = alike or [each for each in leaves if each.outbox and each.outbox[0].type == sent.pdu.type][:1]
+            speaking = [each for each in leaves if each.outbox]
+            kind = reading.kind(sent.message)
+            found = [each for each in speaking if reading.alike(each.outbox[0], sent.message)]
+            found = found or [each for each in speaking if reading.kind(each.outbox[0]) == kind][:1]
         if not found:
-            expected = words(leaves[0].outbox[0]) if leaves[0].outbox else "nothing before something comes or is due"
-            self.findings.append((sent.pdu, "sent", expected, words(sent.pdu), sent.rows))
+            first = leaves[0].outbox
+            expected = reading.words(first[0]) if first else "nothing before something comes or is due"
+            self.findings.append(Difference(sent.message, "sent", expected, reading.words(sent.message), sent.rows))
             self.histories = leaves
             return
         self._compare(found[0].outbox[0], sent)
@@ -147,15 +148,15 @@ class Replay(Generic[M]):
         if self.agrees is not None and len(found) > 1:
             found = [each for each in found if self.agrees(each)] or found
         self.histories = _distinct(found)
+        self.followed[len(self.histories)] += 1
 
-    @staticmethod
-    def _matching(leaves: Sequence[M], name: tuple[Hashable, ...]) -> list[M]:
-        return [each for each in leaves if each.outbox and name_of(each.outbox[0]) == name]
+    def _matching(self, leaves: Sequence[M], name: Hashable) -> list[M]:
+        return [each for each in leaves if each.outbox and self._reading.name(each.outbox[0]) == name]
 
-    def _without_missing(self, leaves: Sequence[M], sent: Sent, name: tuple[Hashable, ...]) -> list[M]:
+    def _without_missing(self, leaves: Sequence[M], sent: Sent[Any], name: Hashable) -> list[M]:
         """Histories that explain it if something before was not captured."""
         for leaf in leaves:
-            missing: list[Pdu] = []
+            missing: list[Any] = []
             others = [leaf.clone()]
             for _ in range(_HISTORIES):
                 if not others or not others[0].outbox:
@@ -168,29 +169,24 @@ class Replay(Generic[M]):
                     return found
         return []
 
-    def _missing(self, missing: Sequence[Pdu], rows: tuple[int, ...]) -> None:
-        for pdu in missing:
-            self.findings.append((pdu, "sent", words(pdu), "nothing", rows))
+    def _missing(self, missing: Iterable[Any], rows: tuple[int, ...]) -> None:
+        self.findings += [Difference(each, "sent", self._reading.words(each), "nothing", rows) for each in missing]
 
-    def _compare(self, expected: Pdu, sent: Sent) -> None:
-        right = encode(expected)
-        if right == sent.payload:
+    def _compare(self, expected: Any, sent: Sent[Any]) -> None:
+        right, seen, words = self._reading.encode(expected), sent.payload, self._reading.words
+        if right == seen:
             return
-        pairs = enumerate(zip(right, sent.payload, strict=False))
-        first = next((place for place, (one, other) in pairs if one != other), None)
+        first = next((place for place, (one, other) in enumerate(zip(right, seen, strict=False)) if one != other), None)
         if first is None:
-            self.findings.append((sent.pdu, "length", f"{len(right)} bytes", f"{len(sent.payload)}", sent.rows))
+            difference = ("length", f"{len(right)} bytes", f"{len(seen)}")
         else:
             shown = slice(first, first + _SHOWN)
-            self.findings.append(
-                (
-                    sent.pdu,
-                    field_at(first),
-                    f"{right[shown].hex(' ')} at byte {first} of {words(expected)}",
-                    f"{sent.payload[shown].hex(' ')} in {words(sent.pdu)}",
-                    sent.rows,
-                )
+            difference = (
+                self._reading.field_at(first),
+                f"{right[shown].hex(' ')} at byte {first} of {words(expected)}",
+                f"{seen[shown].hex(' ')} in {words(sent.message)}",
             )
+        self.findings.append(Difference(sent.message, *difference, sent.rows))
 
     # ---- what was not sent ----
 
@@ -207,14 +203,10 @@ class Replay(Generic[M]):
             self.histories = _distinct(alive)
 
 
-def _is_due(machine: Machine, until_ns: int) -> bool:
+def _is_due(machine: Machine[Any], until_ns: int) -> bool:
     if machine.outbox:
         return machine.now_ns <= until_ns
     return next(machine.steps(until_ns), None) is not None
-
-
-def _alike(one: Pdu, other: Pdu) -> bool:
-    return (one.type, one.sequence, one.fragment) == (other.type, other.sequence, other.fragment)
 
 
 def _explore(machine: M, until_ns: int, *, stops_at_output: bool = True) -> Iterator[M]:
@@ -226,7 +218,7 @@ def _explore(machine: M, until_ns: int, *, stops_at_output: bool = True) -> Iter
         if not steps:
             yield each
             continue
-        if not stops_at_output and "arrival" not in steps and "result" not in steps:
+        if not stops_at_output and each.PROMPT.isdisjoint(steps):
             yield each.clone()  # a timer may be late
         taken += len(steps)
         if taken > _STEPS:

@@ -9,8 +9,8 @@ Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One error at `path`, and what is allowed there."""
+class Invalid:
+    """One wrong field at `path`, and what is allowed there."""
 
     path: Path
     what: str
