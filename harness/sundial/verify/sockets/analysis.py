@@ -45,7 +45,7 @@ class Analysis:
     findings: pl.DataFrame
     observed: pl.DataFrame
     arrived: pl.DataFrame
-    """Messages over UDP that arrived whole, from `udp.datagrams`."""
+    """Datagrams that arrived whole: call, reply, count, last_ns, rows, as of `udp.datagrams`."""
     uncaused: pl.DataFrame
     """Requests over UDP that were sent again for no reason of the wire (`retransmission_causes.uncaused`)."""
     packets: int
@@ -166,7 +166,7 @@ def analyse(
         expected,
         pl.concat(findings),
         observed,
-        whole,
+        whole.select("call", "reply", "count", "last_ns", "rows"),
         retransmission_causes.uncaused(
             with_damaged,
             datagrams,
