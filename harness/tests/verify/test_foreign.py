@@ -608,6 +608,15 @@ def test_requests_without_any_reply_are_one_finding(tmp_path: Path) -> None:
     assert (problem["field"], problem["expected"], problem["seen"]) == ("replies", "5", seen)
 
 
+def test_calls_that_a_server_takes_and_never_answers_are_one_finding(tmp_path: Path) -> None:
+    scene = Scene()
+    made = Connection(scene, 701)
+    made.open()
+    made.send(False, b"".join(record(call(xid)) for xid in range(100)))
+    (problem,) = verify_pcap(classic(tmp_path / "c.pcap", scene.packets), protocol="sunrpc-tcp").problems
+    assert (problem["field"], problem["expected"], problem["seen"]) == ("replies", "100", "none from 10.0.0.2:2049")
+
+
 def test_replies_without_any_request_are_refused(tmp_path: Path) -> None:
     file = classic(tmp_path / "c.pcap", asks(5).packets[1::2])
     with pytest.raises(BadInput, match="holds no call of sunrpc over udp to port 2049, but 5 replies"):

@@ -340,14 +340,20 @@ def _build(calls: pl.DataFrame, transport: str, least_reply: int) -> tuple[pl.Da
 
 
 def _one_way(findings: pl.DataFrame, analysis: Analysis, table: pl.DataFrame) -> pl.DataFrame:
-    """One finding in place of those that each call has no reply, where no frame of a server is in the capture."""
+    """One finding in place of those that each call has no reply, where none has one."""
     unanswered = pl.col("field") == "reply.received"
-    if analysis.frames.filter(pl.col("flow").is_not_null(), "reply").height or not findings.filter(unanswered).height:
+    number = findings.filter(unanswered).height
+    if number == 0 or number < analysis.calls.height:
         return findings
     servers = table.select(pl.format("{}:{}", "server_address", "server_port")).to_series().unique().sort()
     named = ", ".join(servers.head(_NAMED)) + (" and others" if len(servers) > _NAMED else "")
-    what = f"none, and no frame from {named}: captured in one direction, or never answered"
-    one = pl.DataFrame([(None, "replies", str(analysis.calls.height), what, [])], FINDING, orient="row")
+    heard = analysis.frames.filter(pl.col("flow").is_not_null(), "reply").height
+    what = (
+        f"none from {named}"
+        if heard
+        else f"none, and no frame from {named}: captured in one direction, or never answered"
+    )
+    one = pl.DataFrame([(None, "replies", str(number), what, [])], FINDING, orient="row")
     return pl.concat([findings.filter(~unanswered), one])
 
 

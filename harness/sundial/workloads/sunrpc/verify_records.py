@@ -36,7 +36,7 @@ def captured_record(stream: Stream, begin: int) -> Message | None:
     Its marks are read as far as the capture goes. Raises NotRecorded.
     """
     fragments: list[int] = []
-    head, at, last = b"", begin, False
+    head, length, at, last = b"", 0, begin, False
     while not last:
         mark = stream.need(at, MARK)
         if len(mark) < MARK:
@@ -44,14 +44,14 @@ def captured_record(stream: Stream, begin: int) -> Message | None:
             break
         value = int.from_bytes(mark, "big")
         fragments.append(value & ~LAST)
+        length += fragments[-1]
         last = bool(value & LAST)
-        if len(head) < _HEAD:
+        if fragments[-1] and len(head) < _HEAD:
             head += stream.read(at + MARK, min(fragments[-1], _HEAD - len(head)))
-            if len(head) < min(sum(fragments), 2 * _XID):
+            if len(head) < min(length, 2 * _XID):
                 stream.need(at + MARK, fragments[-1])
                 return None
         at += MARK + fragments[-1]
-    length = sum(fragments)
     if last and length == 0:
         return Message(None, begin, at, 0, tuple(fragments))
     kind = int.from_bytes(head[_XID : 2 * _XID], "big")
