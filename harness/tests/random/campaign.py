@@ -95,7 +95,8 @@ def draw(content: bytes, images: tuple[str, ...], **narrowed: Any) -> Case | Non
     def keep(case: Case) -> None:
         drawn.append(case)
 
-    keep.hypothesis.fuzz_one_input(content)
+    drawing: Any = keep
+    drawing.hypothesis.fuzz_one_input(content)
     return drawn[0] if drawn else None
 
 
@@ -180,7 +181,8 @@ def shrink(content: bytes, images: tuple[str, ...], wrong: Callable[[Case], bool
             raise AlarmError
 
     try:
-        smaller.hypothesis.fuzz_one_input(content)
+        drawing: Any = smaller
+        drawing.hypothesis.fuzz_one_input(content)
         return None
     except AlarmError:
         pass

@@ -114,7 +114,7 @@ def test_ranges_are_those_of_fields() -> None:
     from sundial.model.topology import MachineAdapter
     from sundial.segments.atm.model_parts import Contract, Lane, Queue
 
-    models = [Bridge, Adapter, MachineAdapter, Contract, Lane, Queue, Impairments]
+    models: list[type[BaseModel]] = [Bridge, Adapter, MachineAdapter, Contract, Lane, Queue, Impairments]
     models += [kind.model for kind in SEGMENT_KINDS.values() if kind.model] + [kind.model for kind in KINDS.values()]
     assert {f"{model.__name__}.{name}" for model in models for name in model.model_fields} >= set(NEAR)
 

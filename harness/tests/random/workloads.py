@@ -20,9 +20,10 @@ from sundial.workloads.grpc.model import versions_of
 from sundial.workloads.mbcf import transports as over_mbcf
 from sundial.workloads.raw.expect import TCP_LEAST
 from sundial.workloads.server_death import ServerDeath
-from sundial.workloads.sockets import TCP_MTU_LEAST
-from sundial.workloads.sunrpc.scenario import RINGS, TRANSPORTS, VRPC, Dying
+from sundial.workloads.sockets import LINUX, TCP_MTU_LEAST
+from sundial.workloads.sunrpc.scenario import RINGS, TRANSPORTS, VRPC, Dying, SunRpc
 from tests.random.fields import Strategy, document, seldom, subset, whole
+from tests.random.fields import field as of_field
 from tests.random.networks import Net
 
 SIZES = (0, 1, 3, 4, 64, 100, 511, 1000, 1024, 1472, 1473, 2921, 4000, 8192, 8193)
@@ -93,7 +94,7 @@ def workload(draw: st.DrawFn, net: Net, number: int, apps: Sequence[str] | None 
         able = [app for app in able if app in apps] or able
     # Sun RPC has the most options.
     app = draw(st.sampled_from([*able, *(each for each in able if each == "sunrpc")]))
-    given = {"app": app, "trace": _trace(place), **place.ends, "series": st.sampled_from((1, 1, 1, 2))}
+    given = {"app": app, "trace": _trace(place, app), **place.ends, "series": st.sampled_from((1, 1, 1, 2))}
     found: dict[str, Any] = draw(document(KINDS[app].model, {**given, **draw(OPTIONS[app](place))}))
     return {name: value for name, value in found.items() if value is not None}
 
@@ -109,8 +110,10 @@ def _ends(draw: st.DrawFn, net: Net) -> tuple[str, list[str]]:
     return "server", draw(subset(net.clients)) if draw(seldom(3)) else net.clients
 
 
-def _trace(place: Place) -> Strategy | None:
+def _trace(place: Place, app: str) -> Strategy | None:
     silent = not all(image.kallsyms or image.fixed_kernel for image in place.images)
+    # The steps of DCE are functions of Linux alone.
+    silent = silent or (app == "dce" and any(image.platform != LINUX for image in place.images))
     if silent or place.net.clock == "real" or place.server in place.clients:
         return None
     return seldom(12).map(lambda traced: "steps" if traced else "none")
@@ -168,6 +171,8 @@ def _sunrpc(draw: st.DrawFn, place: Place) -> dict[str, Any]:
         rings = [each.name for each in RINGS if each.name != VRPC or place.net.shape == "backplane"]
         nodes += [] if place.processes else rings
         ways += [[name] for name in nodes]
+        # Only here is there a backplane.
+        ways += [[VRPC]] * 4 if VRPC in nodes else []
     transports = draw(st.sampled_from(ways))
     udp, tcp = "udp" in transports, "tcp" in transports
     nodes_only = TRANSPORTS[transports[0]].between_nodes
@@ -221,7 +226,8 @@ def _sunrpc(draw: st.DrawFn, place: Place) -> dict[str, Any]:
         restart = st.booleans() if place.serving.restarts_services else None
         found["die"] = document(Dying, {"call": whole(1, 10), "restart": restart})
     found |= {} if ring else {"wait": None}
-    found |= {} if transports == [VRPC] else {"deliberate_above": None}
+    above = st.none() | of_field(SunRpc, "deliberate_above")
+    found["deliberate_above"] = above if transports == [VRPC] else None
     return found
 
 
