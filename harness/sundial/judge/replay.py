@@ -20,7 +20,7 @@ from sundial.judge.machine import Arrival, Machine
 LATE_NS = 5_000_000_000
 """So long after it was due a message may be on the wire: 32 callers' windows on 10 Mb/s take 0.9 s."""
 _HISTORIES = 64
-"""That are followed at once; recorded runs of DCE RPC needed 1 (`Replay.followed`)."""
+"""That are followed at once; in recorded runs of DCE RPC at most 2 (`Replay.followed`)."""
 _STEPS = 2_000
 """Of a machine until the next thing that is known; in recorded runs 82 in all. A damaged setting, such as a timer of a
 negative time, would let it go on for ever."""
