@@ -88,6 +88,8 @@ RULES = [
     ("dce sss", "threads: 9, sizes: [32128]", "threads: 9 callers of 'server', which boots ssscore, with 32768 bytes under way each, exceed its sockets' buffers of 262144 bytes; allowed: up to 8 callers, or a smaller window"),
     ("dce sss", "threads: 16, window: 8 KiB, sizes: [196608]", "threads: 16 callers of 'server', which boots ssscore, with up to 196608 bytes each, exceed its memory, which has room for 15; allowed: up to 15 callers, or smaller sizes"),
     ("grpc", "bdp_probe: true", "bdp_probe: bdp_probe sends PINGs, which control_frames: none rejects; allowed: control_frames: counted"),
+    ("iperf3", "socket_buffer: 425985", "socket_buffer: 425985 bytes are more than Linux grants; allowed: up to 425984"),
+    ("dce sss", "trace: steps, sizes: [16]", "trace: the steps of dce are not known on 'server', which boots ssscore; allowed: none, names of functions, or machines that boot linux"),
     ("rpyc", "die: {call: 3}, containers: [list, tuple]", "die: die allows one connection of each client, and there are 2; allowed: one series, container, distance and tcp_nodelay"),
     ("rpyc", "die: {call: 3}, series: 2, tcp_nodelay: [true, false], functions: 1", "die: die allows one connection of each client, and there are 4; allowed: one series, container, distance and tcp_nodelay"),
     ("sss", "transports: udp, depth: 2", f"depth: depth 2 is not supported over udp, {WAITS}; allowed: 1, or the transports {MBCF}"),

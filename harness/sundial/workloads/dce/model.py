@@ -142,6 +142,10 @@ class DceKind:
         if workload.semantics == "broadcast":
             yield from _check_broadcast(workload, ends, path)
             yield from _check_one_fragment(workload, path)
+        others = [name for name, image in ends.images.items() if image.platform != sockets.LINUX]
+        if workload.trace == "steps" and others:
+            what = f"the steps of dce are not known on {others[0]!r}, which boots {ends.image(others[0]).name}"
+            yield Invalid((*path, "trace"), what, "none, names of functions, or machines that boot linux")
         if workload.resend > workload.give_up:
             what = "resend is longer than give_up, so nothing would be retransmitted"
             yield Invalid((*path, "resend"), what, "up to give_up")

@@ -15,6 +15,9 @@ from sundial.model.workload import MILLISECONDS, Ends, OverSockets, WorkloadBase
 from sundial.units import RATE
 from sundial.workloads import sockets
 
+SOCKET_BUFFER_MOST = 425_984
+"""What Linux grants: twice `net.core.wmem_max` and `rmem_max`, as the kernel sets them (sock.c). iperf3 gives up where
+it gets less than it asked for (IESETBUF2)."""
 PORT = 5201
 """Port of the server: of its control connection, and of its tests over either transport."""
 
@@ -67,6 +70,9 @@ class Iperf3Kind:
                 continue
             what = f"serving.{name} has no effect: an iperf3 server uses its client's value"
             yield Invalid((*path, "serving", name), what, f"{name} for both ends")
+        if workload.socket_buffer is not None and workload.socket_buffer > SOCKET_BUFFER_MOST:
+            what = f"{workload.socket_buffer} bytes are more than Linux grants"
+            yield Invalid((*path, "socket_buffer"), what, f"up to {SOCKET_BUFFER_MOST}")
         if workload.rate is not None and "udp" not in workload.transports:
             yield Invalid((*path, "rate"), "rate has no effect over tcp", "transports: udp")
 
