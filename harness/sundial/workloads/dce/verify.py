@@ -49,6 +49,7 @@ UNPROVEN: tuple[str, ...] = (
     "dce: the boot time of a server, which is its own; only that it is one and the same",
     "dce: how long a machine takes for what it has read, and how long a procedure takes",
     "dce: which of maybe calls that follow one another closely are executed; only how many are executed or dropped",
+    "dce: how many maybe calls a server has executed whose procedures take a time; only that it is at most all",
     "dce: a second reading of the headers of PDUs whose ports tshark gives to another protocol",
     "dce: the places of activities beyond the first 128 of a server",
     "dce: whether an activity has the place of one that has been silent for 1 to some 6 minutes",
@@ -276,7 +277,8 @@ class _Verification(Verification[Service]):
             yield from self._findings(sides, replay)
             (mapped if sides.activity.mapper else served).append(replay)
         of_calls, of_mapper = (Totals((each.counted for each in part), len(breaks)) for part in (served, mapped))
-        reports = Reports(of_calls, of_mapper, [sure for _, _, sure in breaks])
+        works = bool(service.options.get("work_ms"))
+        reports = Reports(of_calls, of_mapper, [sure for _, _, sure in breaks], works)
         yield from check_server(service.where, service.lines(self.samples), reports)
 
     # ---- the result ----
