@@ -25,7 +25,6 @@ from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
 from sundial.verify.headers.carriage import under_way
 
 _ROWS: dict[str, pl.DataType] = {"row": pl.UInt32(), "step": pl.Int64(), "aside": pl.Boolean()}
-_UNDER_WAY: dict[str, pl.DataType] = {"row": pl.UInt32(), "under_way": pl.Int64()}
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Transit:
 
 def transit_of(frames: pl.DataFrame, ports: pl.DataFrame) -> Transit:
     """Of all frames of a run; `ports` as of `headers.ports`."""
-    last = under_way(frames, ports).select(pl.col(name).cast(kind) for name, kind in _UNDER_WAY.items())
+    last = under_way(frames, ports)
     joining = ports.filter("joins")
     steps, on_way = _ways(joining)
     if steps.is_empty():
