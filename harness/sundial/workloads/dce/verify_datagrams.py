@@ -198,11 +198,19 @@ def datagrams(frames: pl.DataFrame, octets: Octets) -> Traffic:
     return Traffic(found, unfinished + [each for each in open_ones.values() if each.sent])
 
 
+_GROUP = 1 << 40
+"""The bit of a MAC address that says that it is of a group (IEEE 802)."""
+
+
 def balance(seen: pl.DataFrame, own: pl.DataFrame, transit: Transit) -> pl.DataFrame:
-    """Findings about packets of which another number arrived than were sent, lost and doubled."""
+    """Findings about packets of which another number arrived than were sent, lost and doubled.
+
+    A broadcast comes to each station of its segment: that is a matter of its frames (`verify.headers.carriage`).
+    """
     views = own.filter(~pl.col("refused")).select("row", "view")
     table = (
         intact(seen)
+        .filter(pl.col("eth_target") // _GROUP % 2 == 0)
         .join(views, on="row", how="left", maintain_order="left")
         .with_columns(
             view=pl.when(pl.col("fate").is_not_null())

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from sundial.judge.replay import Histories
 from sundial.observe import Octets
+from sundial.verify.conservation import Transit
 from sundial.workloads.dce.expect_pdu import HEADER, Type, parse
 from sundial.workloads.dce.verify_calls import Exchange, uncaused
 from sundial.workloads.dce.verify_client import Call
 from sundial.workloads.dce.verify_counters import COUNTED, Bounds, Reports, Totals, check_batch, check_server, pauses
-from sundial.workloads.dce.verify_datagrams import HELD_NS, Datagram, Traffic, check_layouts, datagrams
+from sundial.workloads.dce.verify_datagrams import HELD_NS, Datagram, Traffic, balance, check_layouts, datagrams
 from sundial.workloads.dce.verify_message import encode
 from sundial.workloads.dce.verify_names import Activity, Service, identity, map_question, map_results, tower
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
@@ -348,3 +349,18 @@ def test_an_activity_gets_a_place_that_is_free_again_or_the_next(
     assert places.give(silent_from(1, 50, 0), 1000 * MS) == (0, False)
     assert places.give(silent_from(2, 150, 1), 2000 * MS) == (1, False)
     assert places.give(silent_from(first_s, first_s + 1, said), first_s * 1000 * MS) == given
+
+
+@pytest.mark.parametrize(("target", "found"), [(0xFFFFFFFFFFFF, 0), (0x025344000002, 1)])
+def test_a_broadcast_may_come_to_several_stations(target: int, found: int) -> None:
+    """A packet that one station sends and three receive."""
+    seen = pl.DataFrame({"row": range(4), "end": [f"wire/lan.pcapng|{name}:eth0" for name in "abcd"]}).with_columns(
+        pl.lit(None, pl.String).alias("fate"), pl.lit("").alias("udp_head"), pl.lit(False).alias("damaged"),
+        pl.lit(0, pl.UInt32).alias("corrupted"), pl.lit(False).alias("more"), eth_target=pl.lit(target),
+        **{name: pl.lit(7, pl.UInt32) for name in ("ip_id", "fragment_offset", "ip_length")},
+        source=pl.lit("10.0.0.1"), target=pl.lit("10.0.0.255"),
+    )  # fmt: skip
+    own = pl.DataFrame({"row": range(4), "view": ["sent", *["received"] * 3], "refused": [False] * 4})
+    nothing = pl.DataFrame(schema={"row": pl.Int64, "step": pl.Int64, "aside": pl.Boolean, "under_way": pl.Int64})
+    transit = Transit(pl.Series([], dtype=pl.String), nothing.drop("under_way"), nothing.select("row", "under_way"))
+    assert balance(seen, own, transit).height == found
