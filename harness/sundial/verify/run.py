@@ -44,6 +44,7 @@ from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
 from sundial.verify.sockets.retransmission_causes import without_held_back
 from sundial.verify.sockets.served import check_served
+from sundial.verify.sockets.tcp import refused
 from sundial.verify.sockets.time_outs import check_time_outs
 from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
@@ -113,7 +114,13 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     classified = classification.classify(
         analysis.frames,
         analysis.segments,
-        pl.concat([*(each.classes for each in background), _of_memory(analysis.frames, network)]),
+        pl.concat(
+            [
+                *(each.classes for each in background),
+                _of_memory(analysis.frames, network),
+                refused(corruption.intact(analysis.frames), calls.flows),
+            ]
+        ),
         _addresses(ports),
     )
     classified = _with_settled(classified, settled)

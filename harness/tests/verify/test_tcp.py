@@ -121,3 +121,20 @@ def test_an_empty_fin_stands_behind_all_data(tmp_path: Path) -> None:
     stream.bed.send(SERVER, [stream.frame(SERVER, FIN | ACK, 48)])
     fields = [problem["field"] for problem in verify_run(stream.bed.write()).problems]
     assert "tcp.seq" in fields
+
+
+@pytest.mark.parametrize(("late", "found"), [(False, []), (True, ["frame without a call"] * 4)])
+def test_a_server_that_does_not_listen_yet_refuses(tmp_path: Path, late: bool, found: list[str]) -> None:
+    """Behind a connection that it accepted the server is there: what refuses then is another matter."""
+    bed = Bed(tmp_path / "run")
+    early = Stream(bed, 799, RPC_PORT, {CLIENT: 50, SERVER: 0})
+    if not late:
+        early.refuse()
+    stream = Stream(bed, 800, RPC_PORT, {CLIENT: 1000, SERVER: 1000 ^ 0x5A5A})
+    stream.open()
+    bed.batch("echo-client", "tcp", 16, RPC_PORT, 800)
+    stream.call(16, 1, [64], [48])
+    if late:
+        early.refuse()
+    result = verify(stream)
+    assert [each["field"] for each in result.problems] == found

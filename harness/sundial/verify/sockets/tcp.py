@@ -70,6 +70,41 @@ def connections(frames: pl.DataFrame, *, from_midstream: bool = False) -> pl.Dat
     )
 
 
+def refused(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """row, class: of connections that the servers of `flows` refused to their clients, as they did not listen yet.
+
+    They are SYN and RST (RFC 9293 section 3.10.7.1) and nothing else, before a server has accepted any. The client
+    connects again.
+    """
+    servers = flows.select(
+        client="client_address", address="server_address", port=pl.col("server_port").cast(pl.UInt32)
+    ).unique()
+    names = ("row", "time_ns", "tcp_flags", "tcp_length", "source", "source_port", "target", "target_port")
+    tcp = frames.filter(pl.col("protocol") == TCP, pl.col("fate").is_null()).select(names)
+    asks = {"source": "client", "source_port": "client_port", "target": "address", "target_port": "port"}
+    answers = {"target": "client", "target_port": "client_port", "source": "address", "source_port": "port"}
+    both = pl.concat(
+        [
+            tcp.rename(ends)
+            .join(servers, on=["client", "address", "port"], how="semi")
+            .with_columns(reply=pl.lit(reply))
+            for reply, ends in ((False, asks), (True, answers))
+        ],
+        how="diagonal",
+    )
+    kind = pl.col("tcp_flags") & (SYN | RST | FIN)
+    accepted = both.filter("reply", kind == SYN).group_by("address", "port").agg(accepted_ns=pl.col("time_ns").min())
+    refusal = (kind == pl.when("reply").then(RST).otherwise(SYN)) & (pl.col("tcp_length") == 0)
+    early = pl.col("time_ns") < pl.col("accepted_ns")
+    alone = both.join(accepted, on=["address", "port"], how="inner").filter(
+        (refusal & early).all().over("client", "client_port", "address", "port"),
+        pl.col("reply").any().over("client", "client_port", "address", "port"),
+    )
+    return alone.select(
+        "row", pl.when("reply").then(pl.lit("tcp_reset")).otherwise(pl.lit("tcp_handshake")).alias("class")
+    )
+
+
 def assign(table: pl.DataFrame, conns: pl.DataFrame, time: str = "time_ns") -> pl.DataFrame:
     """Adds `conn`: the last connection of the row's flow that had begun at `time`."""
     return (
