@@ -235,9 +235,12 @@ def sent_segments(frames: pl.DataFrame) -> pl.DataFrame:
 
 
 def messages(segments: pl.DataFrame) -> pl.DataFrame:
-    """One row for each call and direction sent over TCP: layout, count, bytes, longest, again, first_ns, rows, xid and
-    records as tshark gives them; with their headers, the longest of the segments and the shortest of all but the last
-    (`with_header_most`, `with_header_least`), and the longest header."""
+    """One row for each call and direction sent over TCP: layout, count, bytes, longest, again, first_ns, rows, xid.
+
+    records and lasts are as tshark gives them, which dissects a whole record once more where it is sent again. Of the
+    segments with their headers: the longest, and the shortest of all but the last (`with_header_most`,
+    `with_header_least`), and the longest header.
+    """
     fresh = pl.col("fresh") > 0
     header = pl.col("tcp_header").cast(pl.Int64).filter(fresh)
     with_header = pl.col("fresh").filter(fresh) + header
@@ -255,12 +258,12 @@ def messages(segments: pl.DataFrame) -> pl.DataFrame:
             again=(~fresh).sum(),
             first_ns=pl.col("time_ns").min(),
             rows=pl.col("row"),
-            records=_pairs("record_lengths").str.join(","),
-            lasts=_pairs("record_lasts").str.join(","),
+            records=_pairs("record_lengths", fresh).str.join(","),
+            lasts=_pairs("record_lasts", fresh).str.join(","),
             xid=pl.col("rpc_xid").filter(pl.col("rpc_xid").is_not_null()).first(),
         )
     )
 
 
-def _pairs(column: str) -> pl.Expr:
-    return pl.col(column).filter(pl.col(column).is_not_null())
+def _pairs(column: str, where: pl.Expr) -> pl.Expr:
+    return pl.col(column).filter(where & pl.col(column).is_not_null())
