@@ -91,7 +91,8 @@ def test_records_of_a_segment_that_is_sent_again_count_once() -> None:
     sent = [(200, "196", 0), (0, "196", 30), (524, "196,196", 10), (0, None, 40), (100, "4", 20)]
     segments = pl.DataFrame(sent, ["fresh", "record_lengths", "time_ns"], orient="row").with_columns(
         pl.lit(0).alias("call"), pl.lit(False).alias("reply"), pl.lit(32).alias("tcp_header"),
-        pl.lit(7).alias("rpc_xid"), data="fresh", row=pl.int_range(pl.len()), record_lasts=pl.col("record_lengths").str.replace_all("[0-9]+", "0"),
+        pl.lit(7).alias("rpc_xid"), data="fresh", row=pl.int_range(pl.len()),
+        record_lasts=pl.col("record_lengths").str.replace_all("[0-9]+", "0"),
     )  # fmt: skip
     message = messages(segments).row(0, named=True)
     assert (message["records"], message["lasts"], message["again"]) == ("196,196,196,4", "0,0,0,0", 2)
