@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twelve random cases with fixed seeds pass: of each shape and kind of wire one, with another workload; more of any kind at
-night. `make random` runs as many as it is asked for.
+"""Twelve random cases with fixed seeds pass: of each shape and kind of wire one, with another workload. More are for the
+night, and `make random` runs as many as it is asked for.
 """
 
 from __future__ import annotations
