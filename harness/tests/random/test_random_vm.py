@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twelve random cases with fixed seeds pass: of each shape and kind of wire one, with another workload. More are for the
-night, and `make random` runs as many as it is asked for.
+"""Twelve random cases with fixed seeds pass: of each shape and kind of wire one, with another workload. More are for
+the night, and `make random` runs as many as it is asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.vm, pytest.mark.spread]
 
 BOTH, LINUX = ("linux", "ssscore"), ("linux",)
 COUNT = 100
-"""Cases of a night: about 20 minutes of two cores."""
+"""Cases of a night."""
 ROWS: list[tuple[int, tuple[str, ...], dict[str, Any]]] = [
     (1, BOTH, {"shapes": ("one",), "kinds": ("link",), "apps": ("sunrpc",)}),
     (14, LINUX, {"shapes": ("one",), "kinds": ("hub",), "apps": ("raw",)}),
