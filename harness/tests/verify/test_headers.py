@@ -370,3 +370,16 @@ def test_a_connection_ends_with_acknowledgements_or_one_reset(
 def test_an_acknowledgement_may_still_come_when_the_run_ends(tmp_path: Path) -> None:
     bed = connection(tmp_path, acked=False)
     assert fields(bed, end_ns=bed.now) == []
+
+
+@pytest.mark.parametrize(("apart_ns", "found"), [(50_000, []), (2 * AT_ONCE_NS, ["tcp.flags.reset"])])
+def test_what_comes_while_a_connection_is_given_up_is_reset(tmp_path: Path, apart_ns: int, found: list[str]) -> None:
+    """The reset that answers it leaves before that of the connection's end, but not long before."""
+    bed = Bed(tmp_path / "run")
+    stream = Stream(bed, 900, RPC_PORT, {CLIENT: 1000, SERVER: 77}, timestamps=False)
+    stream.open()
+    stream.write(SERVER, bytes(500), [500])
+    bed.send(CLIENT, [stream.frame(CLIENT, RST, 0)])
+    bed.now += apart_ns
+    bed.send(CLIENT, [stream.frame(CLIENT, RST | ACK, 0)])
+    assert fields(bed) == found

@@ -327,6 +327,9 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
     )
     alone = pl.col("tcp_flags") == RST
     closed = pl.col("finished_at").is_not_null() | pl.col("reset_before") | pl.col("isn").is_null()
+    # Linux gives the connection up (tcp_close) before its reset leaves: what comes meanwhile is answered.
+    given_up_ns = pl.col("time_ns").filter(~alone).min().over("conn")
+    closed |= (pl.col("time_ns") >= given_up_ns - AT_ONCE_NS).fill_null(False)
     next_seq = (pl.col("isn") + pl.col("sent_to")) % (1 << 32)
     # Also behind its FIN: a program that shut the connection down has closed it without reading all (RFC 2525, 2.17).
     gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & (pl.col("refused") >= pl.col("turn"))
