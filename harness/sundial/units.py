@@ -173,3 +173,9 @@ def parse_mips(value: object) -> Decimal:
 def icount_shift(mips: Decimal) -> int:
     """log2 of the ns an instruction takes at `mips` (QEMU's `-icount shift`)."""
     return MIPS_VALUES.index(mips)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: `1 call`, `2 calls`, `3 mismatches`."""
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"

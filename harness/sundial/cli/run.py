@@ -16,7 +16,7 @@ import click
 from sundial.cli import completion, rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.runs import captures, reference_to
-from sundial.cli.talk import Verb, as_json, counted, print_json, progress, say
+from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.described import descriptions
 from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.catalog import typed
@@ -27,6 +27,7 @@ from sundial.model.topology import Clock
 from sundial.plan.build import plan_run
 from sundial.plan.paths import RunPaths
 from sundial.plan.request import Progress, RunRequest
+from sundial.units import counted
 
 _DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Path("/dev/shm/sundial"))
 

@@ -82,12 +82,6 @@ def say(text: str) -> None:
         click.echo(printable(text), err=True)
 
 
-def counted(count: int, noun: str) -> str:
-    """A number with its noun: `1 call`, `2 calls`, `3 mismatches`."""
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{count} {noun if count == 1 else plural}"
-
-
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
     click.echo(json.dumps(value, indent=2))

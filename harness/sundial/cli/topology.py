@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from sundial.cli import completion, rooms
-from sundial.cli.talk import Verb, as_json, counted, print_json, print_table
+from sundial.cli.talk import Verb, as_json, print_json, print_table
 from sundial.errors import BadInput
 from sundial.model.catalog import find, names
 from sundial.model.load import load_topology
 from sundial.model.network import Network, Node, build_network
 from sundial.model.topology import SEGMENT_KINDS, Segment
-from sundial.units import RATE, SIZE
+from sundial.units import RATE, SIZE, counted
 
 _set = click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
 

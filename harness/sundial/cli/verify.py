@@ -11,9 +11,10 @@ from click.shell_completion import CompletionItem
 
 from sundial.cli import rooms
 from sundial.cli.runs import find_run
-from sundial.cli.talk import Verb, as_json, counted, print_json
+from sundial.cli.talk import Verb, as_json, print_json
 from sundial.errors import BadInput, VerificationFailed
 from sundial.model.segment import MTU_LEAST, MTU_MOST
+from sundial.units import counted
 
 SHOWN = 10
 COUNTS = {

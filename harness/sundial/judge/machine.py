@@ -7,6 +7,7 @@ the specification of the protocol. `sundial.judge.replay` compares it with what 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator
 from copy import copy
@@ -56,7 +57,7 @@ class Arrival(Protocol):
 
 
 @dataclass(kw_only=True)
-class Machine(Generic[T]):
+class Machine(ABC, Generic[T]):
     """One side of a conversation. Times are the earliest at which an event can have happened."""
 
     reading: ClassVar[Reading[Any]]
@@ -71,17 +72,17 @@ class Machine(Generic[T]):
     """What it must send before anything else happens."""
     counts: Counter[str] = field(default_factory=Counter)
 
+    @abstractmethod
     def steps(self, until_ns: int) -> Iterator[str]:
         """What may happen next, up to `until_ns`, as arguments of `take`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, step: str) -> None:
         """The step happens."""
-        raise NotImplementedError
 
+    @abstractmethod
     def deadline(self) -> int:
         """When its next timer is due, at the earliest."""
-        raise NotImplementedError
 
     @property
     def reads(self) -> bool:

@@ -6,6 +6,7 @@ A kind derives a `Verification`, which holds one run, and gives it to a `Transpo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
@@ -44,7 +45,7 @@ class Verdict:
     """As `Settled.uncaused`."""
 
 
-class Verification(Generic[S]):
+class Verification(ABC, Generic[S]):
     """One run with servers or calls of a kind."""
 
     name: ClassVar[str]
@@ -73,9 +74,9 @@ class Verification(Generic[S]):
     def prepare(self) -> None:
         """Read what the verdict needs from samples and frames."""
 
+    @abstractmethod
     def verdict(self) -> Verdict:
         """Compare all calls with all frames."""
-        raise NotImplementedError
 
     def mtu(self, address: str) -> int:
         """Of the port with an address; 1500 of one that is not the run's."""

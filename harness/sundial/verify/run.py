@@ -109,8 +109,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
     settled = [transport.settle(run, frames, samples) for transport in transports.values()]
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
-    intact = corruption.intact(frames)
-    background = [kind.background(run, intact, samples, ahead_ns) for kind in verifiers().values()]
+    taken = corruption.intact(analysis.frames)
+    background = [kind.background(run, corruption.intact(frames), samples, ahead_ns) for kind in verifiers().values()]
     classified = classification.classify(
         analysis.frames,
         analysis.segments,
@@ -118,7 +118,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
             [
                 *(each.classes for each in background),
                 _of_memory(analysis.frames, network),
-                refused(corruption.intact(analysis.frames), calls.flows),
+                refused(taken, calls.flows),
             ]
         ),
         _addresses(ports),
@@ -143,7 +143,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
             analysis.findings,
             *(each.findings for each in settled),
             *(each.findings for each in background),
-            truncation.check_whole(corruption.intact(analysis.frames), whole_capture=True),
+            truncation.check_whole(taken, whole_capture=True),
             of_headers,
             scenario_expectations.check_sockets(scenario, analysis),
             *(scenario_expectations.check_settled(scenario, each) for each in settled),

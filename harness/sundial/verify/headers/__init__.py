@@ -44,6 +44,7 @@ def check_headers(
     sent, taken = sent_frames(frames, ports), intact(frames)
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
+    packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     return pl.concat(
         [
@@ -56,7 +57,7 @@ def check_headers(
                 ports,
                 read,
                 # Without a topology it is not known which machines have static addresses.
-                packets=sent.clear() if network is None else pl.concat([sent, passed]),
+                packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
             ip.check_ip(sent, hops),

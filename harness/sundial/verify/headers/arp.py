@@ -32,6 +32,10 @@ _PUNCTUAL = "linux"
 """The platform on which no two questions are nearer."""
 
 
+PACKET = ("row", "end", "time_ns", "domain", "eth_type", "eth_target", "static_arp", "inner")
+"""What is needed of each packet."""
+
+
 def arp_fields(frames: pl.DataFrame, octets: Octets) -> pl.DataFrame:
     """ARP frames among `frames` with fixed (before the operation), operation, addresses as numbers and `tpa_text`."""
     which = (frames["eth_type"] == ARP).fill_null(False).to_numpy()
@@ -53,7 +57,8 @@ def check_arp(
     packets: pl.DataFrame,
     exact_time: bool,
 ) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`, of `frames`; `packets`: all that machines sent or passed on, with PORT."""
+    """`sent` as of `ports.sent_frames`, of `frames`; `packets`: all that machines sent or passed on, with
+    PACKET."""
     mine = sent.filter(pl.col("eth_type") == ARP)
     heard = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null(), pl.col("direction") == INBOUND)
     own = arp_fields(mine, read(mine)).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
@@ -129,9 +134,9 @@ def _check_heard(packets: pl.DataFrame, got: pl.DataFrame, ports: pl.DataFrame) 
     neighbours = stations(ports).select("domain", eth_target="mac").unique()
     first = (
         packets.filter(pl.col("eth_type") == IPV4, ~pl.col("static_arp"), ~pl.col("inner"))
-        .join(neighbours, on=["domain", "eth_target"], how="semi")
         .sort("time_ns", "row")
         .unique(["end", "eth_target"], keep="first", maintain_order=True)
+        .join(neighbours, on=["domain", "eth_target"], how="semi", maintain_order="left")
         .join(heard, on=["end", "eth_target"], how="left", maintain_order="left")
         .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
     )

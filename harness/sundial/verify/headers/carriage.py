@@ -28,6 +28,7 @@ from sundial.verify.frames import (
     OUTBOUND,
     end_of,
 )
+from sundial.verify.learning import GROUP_BIT
 from sundial.verify.segment import Hearing
 
 UNPROVEN = (
@@ -38,6 +39,12 @@ UNPROVEN = (
 _KEY = ["capture", "port", "octets_hash"]
 OVERTAKEN_NS = 1_000_000_000
 """A frame may be overtaken by others that were sent so much later, and as much later again as one was on its way."""
+
+
+_ON_THE_WAY = (
+    "row", "capture", "interface", "time_ns", "direction", "fate", "fate_to", "octets_hash", "eth_target", "corrupted",
+)  # fmt: skip
+"""What `under_way` needs of frames: the table is searched for each port."""
 
 
 def check_carriage(
@@ -145,7 +152,7 @@ def _balance(
             most=pl.col("sent") + pl.col("change"),
             hears=pl.col("capture").replace_strict(dict(heard.receives_all), default=False, return_dtype=pl.Boolean)
             | (pl.col("eth_target") == pl.col("mac"))
-            | (pl.col("eth_target") // (1 << 40) % 2 == 1),
+            | (pl.col("eth_target") & GROUP_BIT != 0),
             rows=pl.concat_list(pl.col("rows", "got_rows", "fate_rows").fill_null([])),
         )
     )
@@ -175,7 +182,7 @@ def under_way(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
         .select(pl.col("end").str.extract(r"^([^|]*)"), "port", "mac", "joins", "undelivered", "timed")
         .iter_rows()
     ):
-        missing = _missing(frames.filter(pl.col("capture") == capture), *port)
+        missing = _missing(frames.select(_ON_THE_WAY).filter(pl.col("capture") == capture), *port)
         last = missing.filter(pl.col("sent_ns") >= pl.col("since_ns")) if timed else missing.head(number)
         found.append(last.group_by("row").agg(under_way=pl.len().cast(pl.Int64)))
     return pl.concat(found).group_by("row").agg(pl.col("under_way").max())
@@ -184,7 +191,7 @@ def under_way(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
 def _missing(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataFrame:
     """Copies of frames that never came to a port, the last first: row, sent_ns, and `since_ns`, from when what was sent
     may still have been on its way, as what did arrive shows."""
-    hears = pl.lit(joins) | (pl.col("eth_target") == mac) | (pl.col("eth_target") // (1 << 40) % 2 == 1)
+    hears = pl.lit(joins) | (pl.col("eth_target") == mac) | (pl.col("eth_target") & GROUP_BIT != 0)
     seen = pl.col("fate").is_null()
     sent = frames.filter(seen, hears, pl.col("direction") == OUTBOUND, pl.col("interface") != port)
     came = frames.filter(seen, hears, pl.col("direction") == INBOUND, pl.col("interface") == port)

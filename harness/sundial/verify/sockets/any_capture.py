@@ -19,7 +19,7 @@ from sundial.expect import Call, Leg, udp_leg
 from sundial.observe import Capture, divide, open_capture, read_opened
 from sundial.verify import classification, truncation
 from sundial.verify.corruption import NOTHING_CORRUPTED
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import with_places
 from sundial.verify.result import DisplayFilter, Verification
 from sundial.verify.sockets import captured_datagrams, captured_streams, flows, tcp
@@ -353,8 +353,7 @@ def _one_way(findings: pl.DataFrame, analysis: Analysis, table: pl.DataFrame) ->
         if heard
         else f"none, and no frame from {named}: captured in one direction, or never answered"
     )
-    one = pl.DataFrame([(None, "replies", str(number), what, [])], FINDING, orient="row")
-    return pl.concat([findings.filter(~unanswered), one])
+    return pl.concat([findings.filter(~unanswered), as_table([Finding(None, "replies", str(number), what)])])
 
 
 def _result(analysis: Analysis, table: pl.DataFrame, background: pl.DataFrame, filter_of: DisplayFilter) -> Part:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import findings
+from sundial.verify.learning import GROUP_BIT
 from sundial.verify.sockets.flows import UDP
 from sundial.verify.sockets.protocol import SocketProtocol
 
@@ -134,7 +135,7 @@ def calls_of(heads: pl.DataFrame, protocol: SocketProtocol) -> Found:
 
 
 def _to_all() -> pl.Expr:
-    group = pl.col("eth_target").floordiv(1 << 40).mod(2).fill_null(0) == 1
+    group = (pl.col("eth_target") & GROUP_BIT != 0).fill_null(False)
     return group | pl.col("target").str.contains(r"^(22[4-9]|23\d)\.|^255\.255\.255\.255$")
 
 
@@ -151,11 +152,11 @@ def _nearest(answers: pl.DataFrame, calls: pl.DataFrame, by: list[str]) -> pl.Da
 
 def check_sources(heads: pl.DataFrame, begun: pl.DataFrame) -> pl.DataFrame:
     """A finding for each reply from another address or port than the request went to."""
-    strays = heads.filter("astray").join(begun, on="row", how="inner").sort("time_ns", "row")
-    return strays.select(
-        pl.col("call").cast(pl.UInt32),
-        field=pl.lit("reply.source"),
-        expected=pl.format("{}:{}", "server_address", "server_port"),
-        seen=pl.format("{}:{}", "source", "source_port"),
-        rows=pl.concat_list("row"),
-    ).cast(FINDING)  # type: ignore[arg-type]
+    strays = heads.join(begun, on="row", how="inner").sort("time_ns", "row").with_columns(rows=pl.concat_list("row"))
+    return findings(
+        strays,
+        pl.col("astray"),
+        pl.lit("reply.source"),
+        pl.format("{}:{}", "server_address", "server_port"),
+        pl.format("{}:{}", "source", "source_port"),
+    )

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from sundial.errors import BadInput
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import Finding, as_table, findings
 from sundial.verify.sockets import tcp
 from sundial.verify.sockets.flows import TCP
 from sundial.verify.sockets.protocol import Files, Message, SocketProtocol
@@ -152,7 +152,7 @@ def calls_of(frames: pl.DataFrame, protocol: SocketProtocol, files: Files) -> Fo
     return Found(
         pl.DataFrame(made.calls, schema=CALLS, orient="row"),
         pl.DataFrame(made.places, schema=_PLACES, orient="row"),
-        pl.DataFrame(made.findings, schema=FINDING, orient="row"),
+        as_table(made.findings),
         made.explained,
         made.replies,
     )
@@ -189,7 +189,7 @@ class _Made:
         self.unit = unit
         self.calls: list[tuple[Any, ...]] = []
         self.places: list[tuple[Any, ...]] = []
-        self.findings: list[tuple[Any, ...]] = []
+        self.findings: list[Finding] = []
         self.explained: list[int] = []
         self.replies = 0
 
@@ -259,7 +259,7 @@ class _Made:
         )
 
     def _find(self, call: int | None, name: str, expected: str, seen: str, rows: Iterable[int]) -> None:
-        self.findings.append((call, name, expected, seen, list(rows)))
+        self.findings.append(Finding(call, name, expected, seen, list(rows)))
 
 
 def check_sizes(frames: pl.DataFrame, mtu: int | None) -> pl.DataFrame:
@@ -270,27 +270,22 @@ def check_sizes(frames: pl.DataFrame, mtu: int | None) -> pl.DataFrame:
     offered = pl.when("reply").then("client_mss").otherwise("server_mss")
     limit = pl.min_horizontal(offered.cast(pl.Int64), pl.lit(None if mtu is None else mtu - _HEADERS, pl.Int64))
     size = pl.col("tcp_length").cast(pl.Int64)
-    return (
+    longer = (
         segments.join(conns.select("conn", "client_mss", "server_mss"), on="conn", how="left")
         .with_columns(limit=limit, size=size)
         .filter(pl.col("size") > pl.col("limit"))
         .group_by("conn", "reply", "source", "source_port", "limit")
-        .agg(pl.len(), pl.col("size").max(), pl.col("row").sort())
+        .agg(pl.len(), pl.col("size").max(), rows=pl.col("row").sort())
         .sort("conn", "reply")
-        .select(
-            call=pl.lit(None, pl.UInt32),
-            field=pl.lit("segments"),
-            expected=pl.format("at most {} bytes", "limit"),
-            seen=pl.format(
-                "{} of up to {} bytes from {}:{}: segmentation offload (the adapter cuts or joins them)",
-                "len",
-                "size",
-                "source",
-                "source_port",
-            ),
-            rows="row",
-        )
-        .cast(FINDING)  # type: ignore[arg-type]
+        .with_columns(call=pl.lit(None, pl.UInt32))
+    )
+    seen = "{} of up to {} bytes from {}:{}: segmentation offload (the adapter cuts or joins them)"
+    return findings(
+        longer,
+        pl.lit(True),
+        pl.lit("segments"),
+        pl.format("at most {} bytes", "limit"),
+        pl.format(seen, "len", "size", "source", "source_port"),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from sundial.errors import BadInput
+from sundial.units import counted
 from sundial.verify.sockets.protocol import IP_PROTOCOL
 
 _HEAD = 12
@@ -69,11 +70,11 @@ class Surroundings:
         if self.cut:
             what, allowed = f"{what}; frames are cut to {self.cut} bytes", "a capture of whole frames"
         elif self.ipv6:
-            what, allowed = f"{what}; IPv6 is not read ({_count(self.ipv6, 'packet')})", "a capture of IPv4"
+            what, allowed = f"{what}; IPv6 is not read ({counted(self.ipv6, 'packet')})", "a capture of IPv4"
         elif self.replies:
             what, allowed = f"{what}, but {self.replies} replies", "a capture of both directions"
         elif self.connections:
-            what = f"{what}, but {_count(self.connections, 'connection')}"
+            what = f"{what}, but {counted(self.connections, 'connection')}"
         return BadInput(what, file=str(file), allowed=allowed)
 
     def remarks(self, port: int) -> list[str]:
@@ -86,17 +87,13 @@ class Surroundings:
         if self.segment_sizes:
             found.append(f"MSS {_range(self.segment_sizes)}, learned from the SYNs")
         if self.ipv6:
-            found.append(f"IPv6 is not read: {_count(self.ipv6, 'packet')} to or from port {port}")
+            found.append(f"IPv6 is not read: {counted(self.ipv6, 'packet')} to or from port {port}")
         return found
 
 
 def _range(values: set[int]) -> str:
     least, most = min(values), max(values)
     return f"{most} bytes" if least == most else f"{least} to {most} bytes"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _is_cut() -> pl.Expr:

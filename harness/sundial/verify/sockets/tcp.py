@@ -80,7 +80,7 @@ def refused(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
         client="client_address", address="server_address", port=pl.col("server_port").cast(pl.UInt32)
     ).unique()
     names = ("row", "time_ns", "tcp_flags", "tcp_length", "source", "source_port", "target", "target_port")
-    tcp = frames.filter(pl.col("protocol") == TCP, pl.col("fate").is_null()).select(names)
+    tcp = frames.select(*names, "protocol", "fate").filter(pl.col("protocol") == TCP, pl.col("fate").is_null())
     asks = {"source": "client", "source_port": "client_port", "target": "address", "target_port": "port"}
     answers = {"target": "client", "target_port": "client_port", "source": "address", "source_port": "port"}
     both = pl.concat(

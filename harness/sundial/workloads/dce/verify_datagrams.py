@@ -16,6 +16,7 @@ from sundial.verify.corruption import intact
 from sundial.verify.findings import Finding
 from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.headers.ports import BROADCAST
+from sundial.verify.learning import GROUP_BIT
 from sundial.verify.sockets.flows import UDP
 
 HELD_NS = 30_000_000_000
@@ -198,10 +199,6 @@ def datagrams(frames: pl.DataFrame, octets: Octets) -> Traffic:
     return Traffic(found, unfinished + [each for each in open_ones.values() if each.sent])
 
 
-_GROUP = 1 << 40
-"""The bit of a MAC address that says that it is of a group (IEEE 802)."""
-
-
 def balance(seen: pl.DataFrame, own: pl.DataFrame, transit: Transit) -> pl.DataFrame:
     """Findings about packets of which another number arrived than were sent, lost and doubled.
 
@@ -210,7 +207,7 @@ def balance(seen: pl.DataFrame, own: pl.DataFrame, transit: Transit) -> pl.DataF
     views = own.filter(~pl.col("refused")).select("row", "view")
     table = (
         intact(seen)
-        .filter(pl.col("eth_target") // _GROUP % 2 == 0)
+        .filter(pl.col("eth_target") & GROUP_BIT == 0)
         .join(views, on="row", how="left", maintain_order="left")
         .with_columns(
             view=pl.when(pl.col("fate").is_not_null())

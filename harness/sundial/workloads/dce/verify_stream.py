@@ -5,6 +5,7 @@ have to be seen for it, to the last byte."""
 from __future__ import annotations
 
 import struct
+from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -251,9 +252,9 @@ class Machine(judge.Machine[Pdu]):
 
     settings: Settings
 
+    @abstractmethod
     def patience(self) -> int:
         """When it ends its call for want of an answer, at the earliest."""
-        raise NotImplementedError
 
     def gives_up(self, until_ns: int) -> bool:
         """Whether that may happen before a timer that seems to be due a little earlier."""

@@ -244,6 +244,12 @@ class Restless(Machine):
     def take(self, step: str) -> None:
         return
 
+    def deadline(self) -> int:
+        return 0
+
+    def patience(self) -> int:
+        return NEVER
+
 
 def test_a_machine_that_never_comes_to_rest_is_a_finding() -> None:
     replay = Replay([Restless(Settings())])
