@@ -197,3 +197,17 @@ class WorkloadKind(Protocol[WorkloadT]):
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
         """Invalid fields where workloads of a scenario exclude each other; all are given, of every kind."""
+
+
+def check_one_client(workloads: Sequence[WorkloadBase], kind: type[WorkloadBase]) -> Iterator[Invalid]:
+    """A server of `kind` serves one client at a time, and clients start together."""
+    clients: dict[str, str] = {}
+    for number, workload in enumerate(workloads):
+        if not isinstance(workload, kind):
+            continue
+        client = clients.setdefault(workload.server, workload.clients[0])
+        other = next((name for name in workload.clients if name != client), None)
+        if other is not None:
+            ends = f"{client!r} and {other!r} use {workload.server!r} at the same time"
+            what = f"{ends}, which {workload.app} does not support"
+            yield Invalid(("workloads", number, "clients"), what, "one client for each server")

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sundial.verify.contention import contention_of
 from sundial.workloads.mbcf.expect_acks import Receiver, after, following
 
 US = 1000
@@ -18,11 +22,6 @@ def receiver(*arrivals: tuple[int, int]) -> Receiver:
     for at, seq in arrivals:
         made.arrive(at * US, seq, False)
     return made
-
-
-def free(low: int, high: int) -> int:
-    """A wire that nothing takes."""
-    return high - low
 
 
 def test_nothing_waits_at_first() -> None:
@@ -51,6 +50,16 @@ def test_at_the_last_frame_that_a_window_holds() -> None:
     assert made.due_ns() == 63 * US
     assert made.sent(64 * US, 64, alone=True) is None
     assert made.due_ns() is None
+
+
+@pytest.mark.parametrize(("taken_us", "wrong"), [(0, "nothing waits to be acknowledged"), (27_950, None)])
+def test_an_ack_of_what_came_again_waits_for_the_wire(taken_us: int, wrong: str | None) -> None:
+    wire = contention_of([(0, taken_us * US)])
+    made = Receiver(slack_ns=100 * US, own_ns=100 * US, idle=wire.idle_ns)
+    made.arrive(0, 1, True)
+    made.arrive(1 * US, 1, True)
+    assert made.sent(2 * US, 1, alone=False) is None
+    assert made.sent(28_000 * US, 1, alone=True) == wrong
 
 
 def test_other_frames_carry_it() -> None:
@@ -99,9 +108,9 @@ def test_nobody_acknowledges_what_has_not_come() -> None:
 
 def test_a_missing_one_is_told_once() -> None:
     made = receiver((0, 1))
-    assert made.late(2099 * US, free) is None
-    assert made.late(2101 * US, free) == 2000 * US
-    assert made.late(9000 * US, free) is None
+    assert made.late(2099 * US) is None
+    assert made.late(2101 * US) == 2000 * US
+    assert made.late(9000 * US) is None
 
 
 def test_numbers_go_round_without_zero() -> None:
@@ -144,36 +153,7 @@ def test_a_frame_that_leaves_does_not_answer_what_is_owed_at_once() -> None:
     assert made.sent(20 * US, 1, alone=True) is None
 
 
-def test_a_wait_for_the_wire_is_not_the_nodes() -> None:
-    made = receiver((0, 1))
-    assert made.late(5000 * US, lambda low, high: 100 * US) is None
-    assert made.late(5000 * US, lambda low, high: 101 * US) == 2000 * US
-
-
-def test_what_leaves_with_the_answer_to_a_question_may_carry_it() -> None:
-    made = receiver((0, 1))
-    assert made.sent(1 * US, 1, alone=True) == "1 frames wait, the ACK is not due for another 1999000 ns"
-    made.asked(10 * US)
-    assert made.sent(11 * US, 1, alone=False) is None
-    assert made.due_ns() is None
-    assert made.sent(12 * US, 1, alone=True) is None
-
-
-def test_the_ack_when_an_error_is_known() -> None:
-    made = receiver((0, 1))
-    assert made.sent(2000 * US, 1, alone=True, unsure=True) is None
-    made.errors_known(2500 * US)
-    assert made.due_ns() == 2500 * US
-    assert made.sent(2501 * US, 1, alone=True) is None
-    made.errors_known(2600 * US)
-    assert made.due_ns() is None
-
-
-def test_an_ack_that_acknowledges_less_was_made_before() -> None:
-    made = receiver(*((at, at + 1) for at in range(64)))
-    for place in range(3):
-        made.arrive((70 + place) * US, 65 + place, place == 2)
-    # That of the frame before waited for the wire; then comes the one that was asked for.
-    assert made.sent(100 * US, 64, alone=True) is None
-    assert made.sent(101 * US, 67, alone=True) is None
-    assert made.sent(102 * US, 67, alone=True) == "nothing waits to be acknowledged"
+@pytest.mark.parametrize(("idle_us", "due_us"), [(100, None), (101, 2000)])
+def test_a_wait_for_the_wire_is_not_the_nodes(idle_us: int, due_us: int | None) -> None:
+    made = replace(receiver((0, 1)), idle=lambda low, high: idle_us * US)
+    assert made.late(5000 * US) == (due_us and due_us * US)

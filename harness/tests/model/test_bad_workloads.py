@@ -210,16 +210,19 @@ def test_two_workloads_that_exclude_each_other(tmp_path: Path, first: str, secon
         (["app: iperf3, transports: udp, clients: client2", "app: iperf3, transports: udp, clients: client3"], "workloads.1.clients: 'client2' and 'client3'"),
         (["app: iperf3, transports: udp, clients: client2", "app: iperf3, transports: udp, clients: client2"], None),
         (["app: iperf3, transports: udp, clients: client3", "app: iperf3, transports: udp, server: client2, clients: client1"], None),
+        (["app: mbcf, sizes: 4"], "workloads.0.clients: 'client1' and 'client2'"),
+        (["app: mbcf, sizes: 4, clients: client2", "app: mbcf, sizes: 8, clients: client2"], None),
     ],
 )  # fmt: skip
-def test_an_iperf3_server_has_one_client(tmp_path: Path, workloads: list[str], line: str | None) -> None:
+def test_a_server_of_one_client_is_refused_several(tmp_path: Path, workloads: list[str], line: str | None) -> None:
     path = scenario(tmp_path, "office", *workloads)
     if line is None:
         load_experiments(path)
         return
     (said,) = refusal(lambda: load_experiments(path))
+    app = "mbcf" if "mbcf" in workloads[0] else "iperf3"
     assert (
-        f"{line} use 'server' at the same time, which iperf3 does not support; allowed: one client for each server"
+        f"{line} use 'server' at the same time, which {app} does not support; allowed: one client for each server"
         in said
     )
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -94,6 +94,8 @@ def workload(draw: st.DrawFn, net: Net, number: int, apps: Sequence[str] | None 
         able = [app for app in able if app in apps] or able
     # Sun RPC has the most options.
     app = draw(st.sampled_from([*able, *(each for each in able if each == "sunrpc")]))
+    if app in ONE_CLIENT:
+        place = replace(place, clients=place.clients[:1])
     given = {"app": app, "trace": _trace(place, app), **place.ends, "series": st.sampled_from((1, 1, 1, 2))}
     found: dict[str, Any] = draw(document(KINDS[app].model, {**given, **draw(OPTIONS[app](place))}))
     return {name: value for name, value in found.items() if value is not None}
@@ -396,6 +398,8 @@ OPTIONS: dict[str, Callable[[Place], Strategy]] = {
 }
 """Fields of each kind that depend on its place, or on one another."""
 
+ONE_CLIENT = ("iperf3", "mbcf")
+"""Whose servers serve one client at a time."""
 NEEDS: dict[str, Callable[[Place], bool]] = {
     "iperf3": lambda place: place.over_tcp and place.server not in place.clients,
     "mbcf": lambda place: place.over_mbcf,

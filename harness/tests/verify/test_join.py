@@ -115,6 +115,20 @@ def test_blocks_follow_one_another(tmp_path: Path, lost: tuple[int, ...], damage
     assert places == (set() if damage is None else {damage})
 
 
+@pytest.mark.parametrize("segments", [[COOKIE + 178, 18 + 320], [COOKIE + 165, 20, 331]])
+@pytest.mark.parametrize("damage", [None, COOKIE + 160 + 9, COOKIE + 160 + 50])
+def test_a_write_may_end_within_the_first_bytes_of_a_block(
+    tmp_path: Path, segments: list[int], damage: int | None
+) -> None:
+    stream = stream_of(tmp_path)
+    data = bytearray(bytes(COOKIE) + BLOCK + BLOCK[:18] + BLOCK * 2 + BLOCK[:18])
+    if damage is not None:
+        data[damage] ^= 1
+    stream.write(CLIENT, bytes(data), segments)
+    places = {place for _, place in check_blocks(opened(stream), 0, len(BLOCK))}
+    assert bool(places) == (damage is not None)
+
+
 def test_a_block_is_not_looked_for_over_a_gap(tmp_path: Path) -> None:
     stream = stream_of(tmp_path)
     # The first bytes of a block, of which the last follow 50 bytes later as if they were next.

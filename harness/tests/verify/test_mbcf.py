@@ -153,12 +153,33 @@ def test_sent_again_though_it_was_acknowledged(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("taken", "found"), [([(0, 1 << 62)], []), ([], ["mbcf.retransmission"])])
+def test_what_was_sent_again_may_wait_for_the_wire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: list[tuple[int, int]], found: list[str]
+) -> None:
+    waits = {1: contention_of(taken)}, {1: 4_096_000}, {}
+    monkeypatch.setattr("sundial.workloads.mbcf.verify._waits", lambda run, frames: waits)
+    made = bed(tmp_path)
+    start = made.now - 1
+    made.request("mbcf3", 1, 16)
+    made.fifo(SERVER, CLIENT, rpc_reply(1, 16), 9)
+    made.sample(start, 1)
+    made.ack(1)
+    made.now += 10_000_000
+    repeated = {"address": CALLS, "op_id": CONNECTION, "flags": RETX | ACK_NOW}
+    made.put(frame(FIFO, CLIENT, SERVER, seq=1, ack=1, payload=rpc_call(1, 16), **repeated))
+    made.put(frame(ACK, (2, 0), (1, 0), ack=1))
+    assert [problem["field"] for problem in verify(made).problems] == found
+
+
 @pytest.mark.parametrize(("taken", "found"), [([(0, 1 << 62)], []), ([], ["mbcf.retransmission", "mbcf.ack"])])
 def test_sent_again_while_its_ack_waits_for_the_wire(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: list[tuple[int, int]], found: list[str]
 ) -> None:
     wire = contention_of(taken)
-    monkeypatch.setattr("sundial.workloads.mbcf.verify._waits", lambda run, frames: ({2: wire}, {2: 4_096_000}))
+    monkeypatch.setattr(
+        "sundial.workloads.mbcf.verify._waits", lambda run, frames: ({2: wire}, {2: 4_096_000}, {2: 1 << 62})
+    )
     made = bed(tmp_path)
     start = made.now - 1
     made.send(FIFO, CLIENT, SERVER, rpc_call(1, 16), op_id=CONNECTION, address=CALLS)

@@ -11,7 +11,7 @@ from sundial.model.images import ImageKind
 from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import Words
 from sundial.model.network import Network
-from sundial.model.workload import MILLISECONDS, Ends, OverSockets, WorkloadBase, WorkloadKind
+from sundial.model.workload import MILLISECONDS, Ends, OverSockets, WorkloadBase, WorkloadKind, check_one_client
 from sundial.units import RATE
 from sundial.workloads import sockets
 
@@ -80,18 +80,8 @@ class Iperf3Kind:
         return workload, []
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
-        """Clients start together, and an iperf3 server runs one test at a time (it answers others ACCESS_DENIED)."""
-        clients: dict[str, str] = {}
-        for number, workload in enumerate(workloads):
-            if not isinstance(workload, Iperf3):
-                continue
-            client = clients.setdefault(workload.server, workload.clients[0])
-            other = next((name for name in workload.clients if name != client), None)
-            if other is not None:
-                what = (
-                    f"{client!r} and {other!r} use {workload.server!r} at the same time, which iperf3 does not support"
-                )
-                yield Invalid(("workloads", number, "clients"), what, "one client for each server")
+        """A server answers other clients ACCESS_DENIED while a test runs."""
+        return check_one_client(workloads, Iperf3)
 
 
 KIND: WorkloadKind[Iperf3] = Iperf3Kind()

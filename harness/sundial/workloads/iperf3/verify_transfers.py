@@ -88,7 +88,7 @@ def check_blocks(connections: Connections, conn: int, size: int) -> Iterator[tup
     rows = connections.segments.filter(
         pl.col("conn") == conn, ~pl.col("reply"), pl.col("pos") + pl.col("data") > COOKIE
     ).sort("pos", "row")
-    begins = np.array(_begins(_stream(rows, connections.files)), dtype=np.int64)
+    begins = np.unique(np.array(_begins(_stream(rows, connections.files)), dtype=np.int64))
     if not len(begins):
         return
     ends = np.append(begins[1:], max(rows["stop"].to_list()))
@@ -116,20 +116,35 @@ def _stream(rows: pl.DataFrame, files: Files) -> Iterator[tuple[int, bytes]]:
 def _begins(stream: Iterator[tuple[int, bytes]]) -> list[int]:
     """Where the first bytes of a stream come again."""
     found: list[int] = []
-    held, mark, here = b"", b"", COOKIE
+    held, mark, here, searched = b"", b"", COOKIE, 0
     for pos, piece in stream:
-        # Not over a gap.
-        held = held if pos == here else b""
+        if pos != here:  # not over a gap
+            found += [here - len(held) + short for short in _short(held, mark)]
+            held, searched = b"", 0
         at, held, here = pos - len(held), held + piece, pos + len(piece)
         if len(held) < _TELLS:
             continue
         mark = mark or held[:_TELLS]
-        place = held.find(mark)
+        place = held.find(mark, searched)
         while place >= 0:
-            found.append(at + place)
+            found += [*(at + short for short in _short(held[:place], mark)), at + place]
             place = held.find(mark, place + 1)
-        held = held[len(held) - _TELLS + 1 :]
-    return found
+        searched = min(len(held), 2 * _TELLS) - _TELLS + 1
+        held = held[-2 * _TELLS :]
+    return found + [here - len(held) + short for short in _short(held, mark)]
+
+
+def _short(held: bytes, mark: bytes) -> list[int]:
+    """Where blocks begin at the end of `held` that end before they can be told by `mark`."""
+    places: list[int] = []
+    end = len(held)
+    while True:
+        lengths = range(min(len(mark) - 1, end), 0, -1)
+        length = next((length for length in lengths if held[end - length : end] == mark[:length]), 0)
+        if length == 0:
+            return places[::-1]
+        end -= length
+        places.append(end)
 
 
 def _range(stream: Iterator[tuple[int, bytes]], begin: int, count: int) -> bytes:

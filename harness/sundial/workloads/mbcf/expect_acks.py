@@ -32,6 +32,10 @@ def following(seq: int) -> int:
     return 1 if seq == _WRAP - 1 else seq + 1
 
 
+def _elapsed_ns(low: int, high: int) -> int:
+    return high - low
+
+
 class Urgent(NamedTuple):
     """Something that is to be acknowledged at once; `seq`: unless a frame does that acknowledges so much; `alone`: in
     any case by an ACK, for what came makes nothing else leave."""
@@ -45,12 +49,13 @@ class Urgent(NamedTuple):
 class Receiver:
     """What one node knows of a peer's frames, by what arrived at its port and what left it.
 
-    `slack_ns`: how far apart an ACK and its reason may be seen. `own_ns`: the machine's own time for an ACK, so how
-    long the wire may be free for it before the ACK is seen.
+    `slack_ns`: how long the wire may be free between an ACK and its reason. `own_ns`: the same between the moment at
+    which an ACK is due and the ACK: the machine's own time for it. `idle` says how long the wire was free.
     """
 
     slack_ns: int
     own_ns: int
+    idle: Idle = _elapsed_ns
     received: int = 0
     waiting: deque[tuple[int, int]] = field(default_factory=deque)
     """(seq, when it came) of frames executed and not yet acknowledged."""
@@ -115,10 +120,10 @@ class Receiver:
                 dues.append(self.waiting[ACK_EVERY - 1][1])
         return min(dues) if dues else None
 
-    def late(self, now_ns: int, idle: Idle) -> int | None:
+    def late(self, now_ns: int) -> int | None:
         """When an acknowledgement was due that has not come, answered once; None where none is missing."""
         due = self.due_ns()
-        if due is None or self.reported or now_ns <= due + self.own_ns or idle(due, now_ns) <= self.own_ns:
+        if due is None or self.reported or now_ns <= due + self.own_ns or self.idle(due, now_ns) <= self.own_ns:
             return None
         self.reported = True
         return due
@@ -138,7 +143,7 @@ class Receiver:
             self.spare.extend(one.at_ns for one in self.urgent if one.seq is None and not one.alone)
             kept = (one for one in self.urgent if one.alone or (one.seq is not None and after(one.seq, ack)))
             self.urgent = deque(kept)
-        self.crossed = [time for time in (*self.crossed, *self.again) if at_ns - time < self.slack_ns]
+        self.crossed = [time for time in (*self.crossed, *self.again) if self.idle(time, at_ns) < self.slack_ns]
         self.again.clear()
         return fault
 
@@ -160,7 +165,7 @@ class Receiver:
         if usual:
             return None
         while self.spare:
-            if at_ns - self.spare.popleft() < self.slack_ns:
+            if self.idle(self.spare.popleft(), at_ns) < self.slack_ns:
                 return None
         if due is None:
             return "nothing waits to be acknowledged"

@@ -12,7 +12,7 @@ from sundial.model.invalid import Invalid, Path
 from sundial.model.limits import Limit, check_edges_known, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
-from sundial.model.workload import Ends, Millis, Sized, Traced, WorkloadBase, WorkloadKind
+from sundial.model.workload import Ends, Millis, Sized, Traced, WorkloadBase, WorkloadKind, check_one_client
 from sundial.workloads.mbcf import transports as over_mbcf
 from sundial.workloads.mbcf.wire import SIGNAL_MOST
 
@@ -82,7 +82,8 @@ class MbcfKind:
         )
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
-        return over_mbcf.check_one_node_a_machine(workloads, network)
+        yield from over_mbcf.check_one_node_a_machine(workloads, network)
+        yield from check_one_client(workloads, Mbcf)
 
 
 KIND: WorkloadKind[Mbcf] = MbcfKind()

@@ -60,6 +60,11 @@ OWN_INSTRUCTIONS = 256_000
 """An SSS-CORE node's own work from the moment at which an ACK is due, while it may not be interrupted: the making of a
 dummy task, or a mapping, is one system call that zeroes each page (under 1,000 instructions). Measured: 150,000 where
 clients of type 3b bind at once, 101,000 of type 3, 15,000 in transfers."""
+PROCESS_INSTRUCTIONS = 2_500_000
+"""The same of a node that is a process: it maps memory under its lock, page fault by page fault. Measured: 1,440,000
+where a binding for messages of 64 KiB makes its rings."""
+PROCESS_WAIT_NS = 10_000_000
+"""How long such a node may wait for other processes of its machine: Linux' scheduling period is shorter."""
 
 
 class _Mbcf:
@@ -71,8 +76,7 @@ class _Mbcf:
         if over_mbcf.is_empty():
             return _no_frames(calls)
         exact, transit = run.clock == "virtual", transit_of(frames, ports_of(run))
-        waits, own_ns = _waits(run, frames) if exact else ({}, {})
-        end_ns = (run.counters or {}).get("virtual_ns") if exact else None
+        waits, own_ns, end_ns = _waits(run, frames) if exact else ({}, {}, {})
         channels = check_channels(over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns, end_ns=end_ns)
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
         transactions = find_transactions(first.select(_filled()).iter_rows(), _meaning)
@@ -179,24 +183,30 @@ def _farewells(transactions: Transactions) -> Iterator[Finding]:
             yield Finding(None, "mbcf.close", "one CLOSE at the end of a task", str(len(rows)), rows)
 
 
-def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contention], dict[int, int]]:
-    """By node: when the wire in front of its first port was free, and how long it may take by itself to send an ACK.
-
-    Only of nodes that are a kernel: one that is a process waits for others besides.
-    """
+def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contention], dict[int, int], dict[int, int]]:
+    """By node: when the wire in front of its first port was free; how long it may take by itself to send an ACK; and
+    until when it ran, of kernels: a process ends with its job."""
     network = network_of(run)
     if network is None:
-        return {}, {}
+        return {}, {}, {}
     ports = contentions(network, frames)
     waits: dict[int, Contention] = {}
     own: dict[int, int] = {}
+    end_ns: dict[int, int] = {}
+    virtual_ns = (run.counters or {}).get("virtual_ns")
     for node in network.nodes:
         number, image = run.node_ids.get(node.name), IMAGES.get(node.image)
         contention = ports.get(f"{node.name}:{node.nics[0].device}") if node.nics else None
-        if number is not None and contention is not None and image is not None and not image.node_is_process:
-            waits[number] = contention
-            own[number] = int(OWN_INSTRUCTIONS * 1000 / node.mips)
-    return waits, own
+        if number is None or contention is None or image is None:
+            continue
+        waits[number] = contention
+        if image.node_is_process:
+            own[number] = PROCESS_WAIT_NS + int(PROCESS_INSTRUCTIONS * 1000 / node.mips)
+            continue
+        own[number] = int(OWN_INSTRUCTIONS * 1000 / node.mips)
+        if virtual_ns is not None:
+            end_ns[number] = virtual_ns
+    return waits, own, end_ns
 
 
 def _filled() -> list[pl.Expr]:

@@ -41,7 +41,7 @@ CROSSING_NS = 5_000_000
 
 UNPROVEN: tuple[str, ...] = (
     "MBCF: that a frame acknowledges all that had come when it left; only that all is acknowledged when that is due, up"
-    " to 10 ms later, and 256,000 instructions of the node",
+    " to 256,000 instructions of the node later (where it is a process 2,500,000 and 10 ms)",
 )
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "MBCF: why a frame was retransmitted, and that acknowledgements leave in time: a machine also waits for the host",
@@ -110,8 +110,9 @@ class Channel:
     """One direction between two nodes, for one incarnation of both."""
 
     receiver: Receiver
+    source: int
     target: int
-    """The node that receives."""
+    """The nodes that send and receive."""
     sent: dict[int, Sent] = field(default_factory=dict)
     top: int | None = None
     acked: int | None = None
@@ -157,11 +158,11 @@ def check_channels(
     exact_time: bool,
     contentions: Mapping[int, Contention],
     own_ns: Mapping[int, int],
-    end_ns: int | None = None,
+    end_ns: Mapping[int, int],
 ) -> Channels:
     """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: the capture shows how long frames wait;
-    by node, `contentions` say when it could send, and `own_ns` how long it may take by itself to send an ACK; nodes
-    with both have run until `end_ns`."""
+    by node, `contentions` say when it could send, `own_ns` how long it may take by itself to send an ACK, and `end_ns`
+    until when it ran."""
     walk = _Walk(exact_time, contentions, own_ns)
     # A frame that arrives at the very moment another one leaves had not been seen when that was made.
     ordered = frames.filter(pl.col("view").is_in(["sent", "received"])).sort(
@@ -169,8 +170,7 @@ def check_channels(
     )
     for line in ordered.select(pl.col(_COLUMNS).fill_null(0)).iter_rows():
         walk.frame(_Sighting._make(line))
-    if end_ns is not None:
-        walk.ends(end_ns)
+    walk.ends(end_ns)
     return walk.result()
 
 
@@ -206,7 +206,9 @@ class _Walk:
         key = (source, target, epoch, target_epoch)
         found = self.channels.get(key)
         if found is None:
-            found = self.channels[key] = Channel(Receiver(SLACK_NS, self.own_ns.get(target, SLACK_NS)), target)
+            own, wire = self.own_ns.get(target, SLACK_NS), self.contentions.get(target, NEVER_BUSY)
+            receiver = Receiver(max(SLACK_NS, own), own, wire.idle_ns)
+            found = self.channels[key] = Channel(receiver, source, target)
         return found
 
     def frame(self, frame: _Sighting) -> None:
@@ -330,7 +332,6 @@ class _Walk:
             if channel.resent is not None:
                 self.filling.add(row)
             return
-        wire, own = self.contentions.get(node, NEVER_BUSY), self.own_ns.get(node, SLACK_NS)
         if first.known_ns is None:
             self.filling.add(row)
             if not flags & ACK_NOW:
@@ -338,15 +339,26 @@ class _Walk:
                 self.fault("mbcf.ack_now", "ACK_NOW on the last request of a window", text, row)
         elif channel.resent is not None and not after(seq, channel.resent + 2 * REQUEST_PLACES):
             self.filling.add(row)
-        elif not self.exact or wire.idle_ns(first.known_ns, time) <= own:
+        elif not self.exact or self.waited(node, first.known_ns, time):
             self.filling.add(row)  # it may have waited, for the wire or its host, since before that acknowledgement
+
+    def waited(self, node: int, since: int, time: int) -> bool:
+        """Whether what `node` made at `since` may leave at `time`: by its own work, and behind what takes the wire."""
+        own, wire = self.own_ns.get(node, SLACK_NS), self.contentions.get(node, NEVER_BUSY)
+        return wire.idle_ns(since, time) <= own
+
+    def crosses(self, channel: Channel, known: int, time: int) -> bool:
+        """Whether what leaves at `time` may have been made before what its sender took at `known`."""
+        return time <= known + CROSSING_NS or self.waited(channel.source, known, time)
 
     def cause(self, channel: Channel, known: Sent, seq: int, row: int, time: int) -> None:
         """Why a frame was sent again: the wire, which an ACK may also wait for, or a mistake of one of the two nodes.
         The host's delays look alike."""
         if not self.exact:
             return
-        if known.known_ns is not None and known.known_ns + CROSSING_NS < time:
+        if known.known_ns is not None:
+            if self.crosses(channel, known.known_ns, time):
+                return  # it was made before the ACK came
             self.fault(
                 "mbcf.retransmission",
                 "a frame or ACK that did not arrive",
@@ -355,8 +367,7 @@ class _Walk:
                 known.row,
             )
         elif known.arrived_ns is not None and known.arrived_ns + CROSSING_NS < time and known.acked_ns is None:
-            wire, own = self.contentions.get(channel.target, NEVER_BUSY), self.own_ns.get(channel.target, SLACK_NS)
-            if channel.target in self.contentions and wire.idle_ns(known.arrived_ns, time) <= own:
+            if channel.target in self.contentions and self.waited(channel.target, known.arrived_ns, time):
                 return  # the ACK is behind what the receiver had handed to its adapter
             text = f"{seq} had arrived {time - known.arrived_ns} ns before and was not acknowledged"
             self.fault("mbcf.retransmission", "a frame or ACK that did not arrive", text, row, known.row)
@@ -387,7 +398,7 @@ class _Walk:
             self.fault("mbcf.unsure", "UNSURE", text, row)
         elif flags & UNSURE and not due:
             known = channel.errors_known_ns
-            if known is None or channel.sure_again or (self.exact and known + CROSSING_NS < time):
+            if known is None or channel.sure_again or (self.exact and not self.crosses(channel, known, time)):
                 channel.unsure.append(row)
         elif not due and channel.errors_known_ns is not None:
             channel.sure_again = True
@@ -438,17 +449,17 @@ class _Walk:
     def overdue(self, channel: Channel, row: int | None, time: int) -> None:
         if not self.exact:
             return
-        due = channel.receiver.late(time, self.contentions.get(channel.target, NEVER_BUSY).idle_ns)
+        due = channel.receiver.late(time)
         if due is not None:
             text = f"none, {time - due} ns after it was due"
             self.fault("mbcf.ack", "an acknowledgement that is due", text, *([] if row is None else [row]))
 
-    def ends(self, time: int) -> None:
+    def ends(self, end_ns: Mapping[int, int]) -> None:
         """The run ends: an acknowledgement that was due before is not to come."""
         for (source, target, epoch, target_epoch), channel in self.channels.items():
             alive = (self.epochs.get(source), self.epochs.get(target)) == (epoch, target_epoch)
-            if alive and target in self.contentions:
-                self.overdue(channel, None, time)
+            if alive and target in end_ns:
+                self.overdue(channel, None, end_ns[target])
 
     def _backwards(self, high: int, low: int | None, channel: Channel) -> Iterator[Sent]:
         """What was sent up to `high` and behind `low`, the latest first."""
