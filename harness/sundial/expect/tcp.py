@@ -23,12 +23,15 @@ of 88. Scenarios are refused there (`model.limits`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sundial.expect.ip import IP_HEADER, TCP_HEADER, TCP_TIMESTAMPS, Packet, PerPacket, check_mtu, one
 
 INITIAL_WINDOW_SEGMENTS = 10
 UNSCALED_WINDOW = 65535
+LEAST_WINDOW = 1152
+"""Of a Linux socket with the smallest receive buffer."""
 HALF_WINDOW = 32741
 """Of the smallest window that a Linux whose interface has the largest MTU offers in its SYN: 65,483."""
 
@@ -75,6 +78,12 @@ def tcp_segments(writes: tuple[int, ...], size: int, timestamps: bool) -> Segmen
     if not fits:
         most *= 2
     return Segments(packets, exact=fits and len(writes) == 1, fewest=fewest, most=most, largest=size)
+
+
+def most_segments(payloads: Iterable[int], window: int) -> int:
+    """Segments of a message that needs those of `payloads` bytes, where the peer's window may be as small as `window`:
+    each is cut at half of it (RFC 9293 section 3.8.6.2.1), and once more where the window ends."""
+    return 2 * sum(-(-payload // max(window // 2, 1)) for payload in payloads)
 
 
 def tcp_segment_count(writes: tuple[int, ...], size: int, timestamps: bool, each: PerPacket = one) -> int:

@@ -39,7 +39,7 @@ from sundial.verify.samples import RunSamples, load_samples
 from sundial.verify.segment import contentions, network_of
 from sundial.verify.sockets import flows
 from sundial.verify.sockets.analysis import Analysis, analyse
-from sundial.verify.sockets.calls import display_filter, socket_calls
+from sundial.verify.sockets.calls import display_filter, reconnected, socket_calls
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
 from sundial.verify.sockets.retransmission_causes import without_held_back
@@ -84,6 +84,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
     directory.refuse_older(run, on_wire)
     on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files))
+    calls = reconnected(run, calls, on_wire)
     network, ports = network_of(run), ports_of(run)
     frames = latest_hand_in(on_wire, network)
     # What asks for no calls, while they are looked for.

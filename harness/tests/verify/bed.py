@@ -7,6 +7,7 @@ Its arithmetic is its own: nothing here imports `sundial`.
 from __future__ import annotations
 
 import json
+import math
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -260,6 +261,8 @@ class Stream:
     timestamps: bool = True
     sacked: tuple[int, int] | None = None
     """First and end of what the server says it had twice, in each segment with data."""
+    sacks: float = math.inf
+    """In so many segments."""
     sent: dict[str, int] = field(default_factory=lambda: {CLIENT: 0, SERVER: 0})
     lost: tuple[int, ...] = ()
     ident: dict[str, int] = field(default_factory=lambda: {CLIENT: 500, SERVER: 900})
@@ -272,7 +275,8 @@ class Stream:
             options += struct.pack(">BBBBII", 1, 1, 8, 10, 1, 1 if flags & ACK else 0)
         if self.sacked and syn:
             options += struct.pack(">BBBB", 1, 1, 4, 2)
-        elif self.sacked and data and source == SERVER:
+        elif self.sacked and data and source == SERVER and self.sacks > 0:
+            self.sacks -= 1
             options += struct.pack(">BBBBII", 1, 1, 5, 10, *(self.isn[target] + 1 + edge for edge in self.sacked))
         seq = (self.isn[source] + 1 + pos) % 2**32
         ack = (self.isn[target] + 1 + self.sent[target]) % 2**32 if flags & ACK else 0

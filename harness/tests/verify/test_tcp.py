@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -60,6 +61,24 @@ def test_the_peers_mss_limits_segments(tmp_path: Path) -> None:
 def test_segments_with_sack_blocks_hold_so_much_less(tmp_path: Path, reply: list[int], seen: list[str]) -> None:
     """A block takes 10 octets (RFC 2018, section 3), and two of padding."""
     stream = connection(tmp_path, 4000, sacked=(0, 1448))
+    stream.call(4000, 1, CALL, reply)
+    fields = [problem["field"] for problem in verify(stream).problems]
+    assert [field for field in fields if field.endswith("segments")] == seen
+
+
+@pytest.mark.parametrize(
+    ("reply", "seen"),
+    [
+        ([1436, 1436, 24, 1136], []),
+        ([1436, 1448, 12, 1136], []),
+        ([1436, 1436, 12, 12, 8, 1128], ["reply.segments"]),
+        ([1448, 1436, 24, 24, 1100], ["reply.segments"]),
+    ],
+)
+def test_what_a_segment_with_sack_blocks_leaves_over_goes_by_itself(
+    tmp_path: Path, reply: list[int], seen: list[str]
+) -> None:
+    stream = replace(connection(tmp_path, 4000, sacked=(0, 1448)), sacks=2 if reply[1] == 1436 else 1)
     stream.call(4000, 1, CALL, reply)
     fields = [problem["field"] for problem in verify(stream).problems]
     assert [field for field in fields if field.endswith("segments")] == seen

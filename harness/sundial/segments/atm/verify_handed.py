@@ -18,7 +18,7 @@ from sundial.segments.atm.verify_lane_fields import Problem
 from sundial.segments.atm.verify_lane_messages import ARP, NARP, RESPONSE, Clients, Message, clients_of, read_messages
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink, uplink
 from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Vccs
-from sundial.segments.atm.verify_lines import NS
+from sundial.segments.atm.verify_lines import NS, spacing_of
 from sundial.segments.atm.verify_pdus import Pdus, read_pdus
 from sundial.verify.law import BY_LENGTH
 from sundial.verify.learning import GROUP_BIT, Behind
@@ -96,8 +96,9 @@ def _left(segment: Atm, pdus: Pdus, line: Uplink, first: Numbers, sent: Passages
     if segment.encapsulation not in (LANE, "routed"):
         begins = np.append(first[1:], len(line.time_ns))
         last = np.maximum(first, np.minimum(begins, first + len(segment.ports) - 1) - 1)
-    cells = pdus.cells[line.place[last]]
-    return np.asarray(line.time_ns[last] + -(-cells * segment.cell_time_units(segment.ports[line.number]) // NS))
+    port = segment.ports[line.number]
+    taken = (pdus.cells[line.place[last]] - 1) * spacing_of(segment, port) + segment.cell_time_units(port)
+    return np.asarray(line.time_ns[last] + -(-taken // NS))
 
 
 def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:

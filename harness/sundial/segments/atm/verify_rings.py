@@ -69,13 +69,14 @@ def _at_services(pdus: Pdus, walked: Walk, number: int) -> Counter[str]:
 
 def _ring(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, number: int) -> tuple[pl.DataFrame, Bounds]:
     """Frames that a full ring refused, and how often one can have been full: as many frames as it has places follow one
-    another on the line, but for those that a client may hold back."""
+    another on the line, at the spacing to which it is shaped, but for those that a client may hold back."""
     port, sent = segment.ports[number], walked.sent[number]
     places, drops_frames = ring_of(wire, segment, port)
     places -= HELD if segment.encapsulation == LANE else 0
     drops = ring_drops(wire, port)
     start, end = sent.start, sent.end
-    head = np.append(True, start.low[1:] - np.maximum.accumulate(end.high)[:-1] >= NS)[: len(sent)]
+    gap = start.low[1:] - np.maximum.accumulate(end.high)[:-1]
+    head = np.append(True, gap >= NS + sent.spacing - sent.cell_time)[: len(sent)]
     begin = pdus.time_ns[sent.place][np.maximum.accumulate(np.where(head, np.arange(len(sent)), 0))]
     frames = wire.sent[number].time_ns
     own = np.minimum(np.searchsorted(pdus.time_ns[sent.place], frames), max(len(sent) - 1, 0))

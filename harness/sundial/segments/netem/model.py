@@ -32,6 +32,8 @@ _NEEDS = (
     ("cell_overhead", "cell_size"),
 )
 """In tc-netem the first has no effect without the second."""
+_POSITIVE = ("jitter", "reorder")
+"""Of the second, which have no effect at 0."""
 
 
 class Impairments(Strict):
@@ -80,7 +82,7 @@ class Impairments(Strict):
         """Fields that have no effect without another, or exclude each other."""
         for name, needed in _NEEDS:
             there = getattr(self, needed)
-            if getattr(self, name) is not None and (there is None or (needed == "jitter" and not there)):
+            if getattr(self, name) is not None and (there is None or (needed in _POSITIVE and not there)):
                 yield Invalid((*path, name), f"{name} has no effect without {needed}", f"add {needed}")
         if self.loss is not None and self.gemodel is not None:
             yield Invalid((*path, "gemodel"), "loss and gemodel exclude each other", "one of the two")

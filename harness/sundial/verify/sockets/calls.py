@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -14,6 +14,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.frames import end_name
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import IP_PROTOCOL, Setting, SocketProtocol
+from sundial.verify.sockets.tcp import ACK, SYN
 
 FLOW = ("client_address", "client_port", "server_address", "server_port", "transport")
 _STEP = ("protocol", "client", "server", "node_step")
@@ -47,10 +48,75 @@ def socket_calls(run: RunDirectory, samples: RunSamples, protocols: Mapping[str,
     table = table.join(rows, on=list(_STEP), how="left", maintain_order="left")
     table = pl.concat([table, _unsampled(table, settings, protocols, samples.table.height)])
     flows = _flows(run, table)
-    table = table.join(flows.select(*FLOW, "flow", "request_mtu", "reply_mtu"), on=list(FLOW), how="left").with_columns(
-        key=_of_protocol({name: protocol.key() for name, protocol in protocols.items()})
+    keyed = table.with_columns(key=_of_protocol({name: protocol.key() for name, protocol in protocols.items()}))
+    return SocketCalls(_with_flows(keyed, flows), flows, settings)
+
+
+def _with_flows(table: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    return table.join(flows.select(*FLOW, "flow", "request_mtu", "reply_mtu"), on=list(FLOW), how="left")
+
+
+def reconnected(run: RunDirectory, calls: SocketCalls, frames: pl.DataFrame) -> SocketCalls:
+    """A client connects again after a call over TCP that failed, and the line above a batch has the port of its last
+    connection: each call with the port of its own. `frames` of all ports."""
+    over_tcp = calls.table.filter(pl.col("transport") == "tcp", pl.col("start_ns").is_not_null())
+    if over_tcp["ok"].all():
+        return calls
+    opened = _accepted(frames)
+    unclaimed = {pair: dict(ports) for pair, ports in opened.items()}
+    between = ["client_address", "server_address", "server_port"]
+    for *pair, port in over_tcp.select(*between, "client_port").unique().iter_rows():
+        unclaimed.get(tuple(pair), {}).pop(port, None)
+    ports: dict[int, int] = {}
+    threads = over_tcp.sort("start_ns", "id").group_by(*between, "client", "thread", maintain_order=True)
+    for (*pair, _, _), part in threads:
+        ports |= _ports(part, opened.get(tuple(pair), {}), unclaimed.get(tuple(pair), {}))
+    port = pl.col("client_port")
+    own = pl.col("id").replace_strict(ports, default=port, return_dtype=calls.table.schema["client_port"])
+    table = calls.table.drop("flow", "request_mtu", "reply_mtu").with_columns(client_port=own)
+    flows = _flows(run, table)
+    return replace(calls, table=_with_flows(table, flows), flows=flows)
+
+
+def _accepted(frames: pl.DataFrame) -> dict[tuple[Any, ...], dict[int, int]]:
+    """When clients asked for connections that were accepted: by addresses and server's port, and by the client's."""
+    tcp = frames.filter(pl.col("protocol") == IP_PROTOCOL["tcp"], pl.col("fate").is_null())
+    kind = pl.col("tcp_flags") & (SYN | ACK)
+    asked = tcp.filter(kind == SYN).select("source", "target", "target_port", "source_port", "time_ns")
+    accepted = tcp.filter(kind == SYN | ACK)
+    turned = {"source": "target", "target": "source", "target_port": "source_port", "source_port": "target_port"}
+    both = asked.join(
+        accepted.select(pl.col(name).alias(other) for name, other in turned.items()), on=list(turned), how="semi"
     )
-    return SocketCalls(table, flows, settings)
+    opened: dict[tuple[Any, ...], dict[int, int]] = {}
+    for *pair, port, at in both.group_by(list(turned)).agg(pl.col("time_ns").min()).sort("time_ns").iter_rows():
+        opened.setdefault(tuple(pair), {})[port] = at
+    return opened
+
+
+def _ports(part: pl.DataFrame, opened: Mapping[int, int], unclaimed: dict[int, int]) -> dict[int, int]:
+    """By call of a thread whose calls fail: the port of the connection that it opened last. It opens one before the
+    first call of a batch, or behind a call that failed, before the next one ends. It takes its ports from `unclaimed`,
+    which no batch names."""
+    found: dict[int, int] = {}
+    port, free_from, again = None, None, True
+    batches = set(part.filter(~pl.col("ok"))["batch"])
+    columns = ["id", "batch", "ok", "client_port", "end_ns"]
+    rows = part.select(columns).rows()
+    for place, (call, batch, ok, named, end) in enumerate(rows):
+        again = again or (place > 0 and rows[place - 1][1] != batch)
+        if again and batch in batches:
+            inside = [each for each, at in opened.items() if (free_from is None or free_from <= at) and at <= end]
+            new = named if named in inside else next((each for each in inside if each in unclaimed), None)
+            if new is not None:
+                unclaimed.pop(new, None)
+                port = new
+        elif again:
+            port = named
+        if port is not None and batch in batches:
+            found[call] = port
+        free_from, again = end, not ok
+    return found
 
 
 def setting_of(run: RunDirectory, protocol: SocketProtocol, client: str, server: str, step: int) -> Setting:

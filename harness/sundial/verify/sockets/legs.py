@@ -14,6 +14,7 @@ import polars as pl
 
 from sundial.errors import GuestFault
 from sundial.expect import Call, Connection, Leg, Shape
+from sundial.expect.tcp import most_segments
 from sundial.verify.sockets.protocol import Setting, SocketProtocol
 
 KIND = (
@@ -74,9 +75,9 @@ def _expect(row: dict[str, Any], setting: Setting, protocol: SocketProtocol) -> 
     return Call(request.request, reply.reply, request.fails)
 
 
-def leg_row(kind: int, reply: bool, leg: Leg, bounded: bool = False) -> tuple[Any, ...]:
-    """One row with the columns of LEG_SCHEMA."""
-    most = max(leg.most, 2 * len(leg.packets)) if bounded else leg.most
+def leg_row(kind: int, reply: bool, leg: Leg, window: int | None = None) -> tuple[Any, ...]:
+    """One row with the columns of LEG_SCHEMA. `window`: as of Setting, where segments carry the leg."""
+    most = leg.most if window is None else most_segments((packet.data for packet in leg.packets), window)
     return (
         kind,
         reply,
@@ -84,7 +85,7 @@ def leg_row(kind: int, reply: bool, leg: Leg, bounded: bool = False) -> tuple[An
         leg.payload,
         len(leg.packets),
         layout(leg),
-        leg.exact and not bounded,
+        leg.exact and window is None,
         leg.fewest,
         most,
         leg.largest,
@@ -102,4 +103,4 @@ def _needed(leg: Leg) -> int:
 
 
 def _row(kind: int, reply: bool, leg: Leg, setting: Setting) -> tuple[Any, ...]:
-    return leg_row(kind, reply, leg, setting.bounded and leg.transport == "tcp")
+    return leg_row(kind, reply, leg, setting.window if leg.transport == "tcp" else None)

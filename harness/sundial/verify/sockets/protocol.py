@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sundial.expect import Call, Shape
+from sundial.expect.tcp import LEAST_WINDOW
 from sundial.verify.findings import none
 from sundial.verify.sockets.stream import Stream
 
@@ -28,8 +29,18 @@ class Setting:
     """How the two ends of calls were configured. `options` are the protocol's own."""
 
     options: Hashable = None
-    bounded: bool = False
-    """Socket buffers were set: where TCP segments end is then not determined."""
+    window: int | None = None
+    """Bytes of the smallest window that an end may offer whose socket buffers were set: where TCP segments end is then
+    not determined. None: none was."""
+
+
+def least_window(*ends: Mapping[str, Any]) -> int | None:
+    """Bytes of the smallest window that one of the `ends` offers whose options set a `socket_buffer`; None: none does.
+
+    Linux doubles what is asked for, grants 2304 bytes at least (its SOCK_MIN_RCVBUF), and offers half.
+    """
+    buffers = [int(end["socket_buffer"]) for end in ends if end.get("socket_buffer")]
+    return max(min(buffers), LEAST_WINDOW) if buffers else None
 
 
 class Message(NamedTuple):
@@ -196,8 +207,7 @@ class SocketDefaults:
     unit = "message"
 
     def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
-        options = [step, *(service.get("options") or {} for service in services)]
-        return Setting(bounded=any(each.get("socket_buffer") for each in options))
+        return Setting(window=least_window(step, *(service.get("options") or {} for service in services)))
 
     def counts(self, answers: pl.DataFrame, line: Mapping[str, Any]) -> Counts:
         return {}

@@ -238,8 +238,8 @@ def messages(segments: pl.DataFrame) -> pl.DataFrame:
     """One row for each call and direction sent over TCP: layout, count, bytes, longest, again, first_ns, rows, xid.
 
     records and lasts are as tshark gives them, which dissects a whole record once more where it is sent again. Of the
-    segments with their headers: the longest, and the shortest of all but the last (`with_header_most`,
-    `with_header_least`), and the longest header.
+    segments with their headers: the longest (`with_header_most`), how many are shorter, but for the last, and how many
+    have more options than others; and the longest header.
     """
     fresh = pl.col("fresh") > 0
     header = pl.col("tcp_header").cast(pl.Int64).filter(fresh)
@@ -254,7 +254,8 @@ def messages(segments: pl.DataFrame) -> pl.DataFrame:
             longest=pl.col("data").max(),
             header_most=header.max(),
             with_header_most=with_header.max(),
-            with_header_least=with_header.slice(0, fresh.sum() - 1).min(),
+            shorter=(with_header.slice(0, fresh.sum() - 1) < with_header.max()).sum(),
+            with_options=(header > header.min()).sum(),
             again=(~fresh).sum(),
             first_ns=pl.col("time_ns").min(),
             rows=pl.col("row"),

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 from sundial.model.images import IMAGES
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import Transit, check_balance, transit_of
-from sundial.verify.contention import Contention
+from sundial.verify.contention import Contention, contention_of
 from sundial.verify.corruption import intact
 from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import machine
@@ -19,6 +20,7 @@ from sundial.verify.headers.ports import ports_of
 from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import contentions, network_of
+from sundial.verify.wires import held_back
 from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
 from sundial.workloads.mbcf.expect import Frame, mbcf_leg
 from sundial.workloads.mbcf.verify_channels import FIRST_SEQUENCED, Channels, check_channels
@@ -190,6 +192,7 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
     if network is None:
         return {}, {}, {}
     ports = contentions(network, frames)
+    held = _held_back(run, frames)
     waits: dict[int, Contention] = {}
     own: dict[int, int] = {}
     end_ns: dict[int, int] = {}
@@ -199,7 +202,7 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
         contention = ports.get(f"{node.name}:{node.nics[0].device}") if node.nics else None
         if number is None or contention is None or image is None:
             continue
-        waits[number] = contention
+        waits[number] = _besides(contention, held.get(f"{node.name}:{node.nics[0].device}", []))
         if image.node_is_process:
             own[number] = PROCESS_WAIT_NS + int(PROCESS_INSTRUCTIONS * 1000 / node.mips)
             continue
@@ -207,6 +210,25 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
         if virtual_ns is not None:
             end_ns[number] = virtual_ns
     return waits, own, end_ns
+
+
+def _held_back(run: RunDirectory, frames: pl.DataFrame) -> dict[str, list[tuple[int, int]]]:
+    """By port: from when until when its adapter may have kept a frame back."""
+    files = [(run.path / name, name) for name in sorted(run.captures)]
+    ports = frames.select("row", "time_ns", port=pl.coalesce("fate_adapter", "interface"))
+    held = held_back(run, frames, files).join(ports, on="row")
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for port, since, until in held.select("port", "since_ns", "time_ns").iter_rows():
+        spans.setdefault(port, []).append((since, until))
+    return spans
+
+
+def _besides(wire: Contention, held: Sequence[tuple[int, int]]) -> Contention:
+    """What takes the wire, and what keeps frames from it before they come there."""
+    if not held:
+        return wire
+    taken = contention_of([*zip(wire.begins, wire.ends, strict=True), *held])
+    return replace(taken, collisions=wire.collisions, slot_ns=wire.slot_ns, latency_ns=wire.latency_ns)
 
 
 def _filled() -> list[pl.Expr]:

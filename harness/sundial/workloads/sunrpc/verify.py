@@ -21,6 +21,7 @@ from sundial.verify.sockets.protocol import (
     SocketDefaults,
     SocketProtocol,
     Streams,
+    least_window,
 )
 from sundial.verify.sockets.stream import Stream
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
@@ -91,7 +92,7 @@ class _SunRpc(SocketDefaults):
             request_buffer=int(step.get("send_buffer") or 0),
             reply_buffer=int(serving.get("send_buffer") or 0),
         )
-        return Setting(options, bool(step.get("socket_buffer") or serving.get("socket_buffer")))
+        return Setting(options, least_window(step, serving))
 
     def datagram_key(self) -> pl.Expr:
         """tshark does not dissect a reply whose call it has not seen, as on a fate interface; the xid is the first word

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from sundial.expect import Call
-from sundial.expect.tcp import segment_size, tcp_segments
+from sundial.expect.tcp import most_segments, segment_size, tcp_segments
 from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.sockets.protocol import Setting, Streams
 from sundial.verify.sockets.stream import PLACES, Stream, payloads
@@ -67,12 +67,13 @@ def shipments(calls: pl.DataFrame, expected: Sequence[Call], settings: Sequence[
         size = segment_size(first["request_mtu"], first["timestamps"], first["server_mss"])
         whole = tcp_segments(writes, size, first["timestamps"])
         layout = ",".join(str(packet.data) for packet in whole.packets)
-        most = max(whole.most, 2 * len(whole.packets)) if setting.bounded else whole.most
+        window = setting.window
+        most = whole.most if window is None else most_segments((packet.data for packet in whole.packets), window)
         for row, fragments in zip(calls_of, records, strict=True):
             rows.append(
                 (
                     row["id"], number, sum(fragments) + MARK * len(fragments), ",".join(map(str, fragments)),
-                    row["xid"], layout, whole.exact and not setting.bounded, whole.fewest, most, whole.largest,
+                    row["xid"], layout, whole.exact and window is None, whole.fewest, most, whole.largest,
                 )
             )  # fmt: skip
     return pl.DataFrame(rows, schema=SHIPPED, orient="row")
