@@ -29,6 +29,7 @@
 #define ARP_TABLE_SIZE                127
 #define ETHARP_SUPPORT_STATIC_ENTRIES 1
 #define ARP_QUEUEING                  1
+#define ARP_QUEUE_LEN                 MEMP_NUM_ARP_QUEUE
 #define LWIP_NETIF_HWADDRHINT         1 /* each connection remembers its place in the table */
 
 /* Tasks of one node talk over the node's own address, too. */

@@ -68,6 +68,8 @@ class Replay(Generic[M]):
     late_ns: int = LATE_NS
     agrees: Callable[[M], bool] | None = None
     """Whether a history agrees with what the machine's program has reported so far; such histories are preferred."""
+    drops: Callable[[int], bool] = lambda at_ns: False
+    """Whether what the machine sends at an instant is dropped before it comes to the port."""
     findings: list[Difference] = field(default_factory=list)
     explained: list[Sent[Any]] = field(default_factory=list)
     counted: list[tuple[int, Histories]] = field(default_factory=list)
@@ -156,12 +158,12 @@ class Replay(Generic[M]):
     def _without_missing(self, leaves: Sequence[M], sent: Sent[Any], name: Hashable) -> list[M]:
         """Histories that explain it if something before was not captured."""
         for leaf in leaves:
-            missing: list[Any] = []
+            missing: list[tuple[int, Any]] = []
             others = [leaf.clone()]
             for _ in range(_HISTORIES):
                 if not others or not others[0].outbox:
                     break
-                missing.append(others[0].outbox.popleft())
+                missing.append((others[0].now_ns, others[0].outbox.popleft()))
                 others = list(_explore(others[0], sent.at_ns))
                 found = self._matching(others, name)
                 if found:
@@ -169,8 +171,11 @@ class Replay(Generic[M]):
                     return found
         return []
 
-    def _missing(self, missing: Iterable[Any], rows: tuple[int, ...]) -> None:
-        self.findings += [Difference(each, "sent", self._reading.words(each), "nothing", rows) for each in missing]
+    def _missing(self, missing: Iterable[tuple[int, Any]], rows: tuple[int, ...]) -> None:
+        """`missing`: with when they were due."""
+        for due_ns, each in missing:
+            if not self.drops(due_ns):
+                self.findings.append(Difference(each, "sent", self._reading.words(each), "nothing", rows))
 
     def _compare(self, expected: Any, sent: Sent[Any]) -> None:
         right, seen, words = self._reading.encode(expected), sent.payload, self._reading.words
@@ -198,7 +203,7 @@ class Replay(Generic[M]):
             leaves = [leaf for each in self.histories for leaf in _explore(each, until_ns)]
             alive = [each for each in leaves if not (each.outbox and each.now_ns <= until_ns)]
             if not alive:
-                self._missing([leaves[0].outbox.popleft()], ())
+                self._missing([(leaves[0].now_ns, leaves[0].outbox.popleft())], ())
                 alive = leaves[:1]
             self.histories = _distinct(alive)
 

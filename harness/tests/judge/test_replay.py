@@ -174,3 +174,11 @@ def test_counts_at_a_mark_are_those_of_histories_that_have_nothing_to_send() -> 
     replay = Replay([Server()])
     replay.run(TWICE, 0, [int(0.5 * S), int(1.15 * S)])
     assert [(mark, [each["questions"] for each in counts]) for mark, counts in replay.counted] == [(0, [1]), (1, [2])]
+
+
+@pytest.mark.parametrize(("first_s", "last_s", "missing"), [(0, 2, 0), (0.5, 2, 1), (0, 1.5, 1), (3, 4, 3)])
+def test_what_is_dropped_before_the_port_is_not_missing(first_s: float, last_s: float, missing: int) -> None:
+    """Answers are due at 0, 1 and 2 s, and none comes to the port."""
+    replay = Replay([Server()], drops=lambda at_ns: first_s * S <= at_ns <= last_s * S)
+    replay.run([came(0, "?1")], 30 * S)
+    assert [each.seen for each in replay.findings] == ["nothing"] * missing

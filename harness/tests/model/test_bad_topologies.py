@@ -131,6 +131,7 @@ CASES = [
     ("link", "{delay: 10 ms}", "{loss: 1 %, gemodel: {p: 1 %, r: 10 %}}", "15: segments.wan.impairments.both.gemodel: loss and gemodel exclude each other; allowed: one of the two"),
     ("link", "both: {delay: 10 ms}", '"third:eth0": {delay: 10 ms}', "15: segments.wan.impairments.third:eth0: 'third:eth0' is not a port of this segment; allowed: client:eth0, server:eth0"),
     ("bridge", "eth0: {}", "eth0: {address: 10.0.0.3/24}", "9: machines.bridge.interfaces.eth0.address: an interface of a bridge cannot have an address; allowed: leave it out"),
+    ("bridge", "delay 10ms", "delay 500ns", "10: machines.bridge.interfaces.eth1.netem: '500ns' has a unit that tc refuses; allowed: times in s, ms or us"),
     ("bridge", "delay 10ms", "delay 10ms; reboot", "10: machines.bridge.interfaces.eth1.netem: 'delay 10ms; reboot' is invalid; allowed: the words after 'netem' in a tc command line, such as 'delay 10ms loss 1%'"),
     ("bridge", "{address: 10.0.0.2/24}", '{address: 10.0.0.2/24, netem: "loss 1%"}', "13: machines.server.interfaces.eth0.netem: only a bridge runs tc-netem; allowed: role: bridge"),
     ("bridge", "10.0.0.2/24", "10.0.0.1/24", "13: machines.server.interfaces.eth0.address: address 10.0.0.1 is used twice (also by client:eth0); allowed: each address once"),

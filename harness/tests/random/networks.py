@@ -367,6 +367,11 @@ def _netem(draw: st.DrawFn, net: Net) -> dict[str, Any]:
     return {"netem": tc(draw(impairments(net)))} if draw(st.booleans()) else {}
 
 
+def _microseconds(time: str) -> str:
+    """tc takes no ns."""
+    return f"{-(-_amount(time, TIME) // 1000)}us"
+
+
 def tc(given: dict[str, Any]) -> str:
     """Impairments as the words of a tc command line."""
 
@@ -376,9 +381,9 @@ def tc(given: dict[str, Any]) -> str:
 
     words: list[str] = []
     if "delay" in given:
-        words += ["delay", f"{_amount(given['delay'], TIME)}ns"]
+        words += ["delay", _microseconds(given["delay"])]
         if "jitter" in given:
-            words += [f"{_amount(given['jitter'], TIME)}ns"]
+            words += [_microseconds(given["jitter"])]
             words += [each.replace(" ", "") for each in [given.get("delay_correlation")] if each]
             words += (
                 ["distribution", given["distribution"]] if given.get("distribution", "uniform") != "uniform" else []

@@ -139,8 +139,7 @@ def test_impairments_become_a_tc_command_line() -> None:
         "cell_size": 100, "limit": 100,
     }  # fmt: skip
     assert tc(given) == (
-        "delay 20000000ns 5000000ns 25% distribution normal loss 1% 25% reorder 10% gap 3 rate 2000000bit 20 100 0"
-        " limit 100"
+        "delay 20000us 5000us 25% distribution normal loss 1% 25% reorder 10% gap 3 rate 2000000bit 20 100 0 limit 100"
     )
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -34,6 +35,10 @@ _NEEDS = (
 """In tc-netem the first has no effect without the second."""
 _POSITIVE = ("jitter", "reorder")
 """Of the second, which have no effect at 0."""
+
+
+_NANOSECONDS = re.compile(r"[0-9.]+ns(ecs?)?", re.IGNORECASE)
+"""iproute2 6.1 prints 'Illegal "latency"'."""
 
 
 class Impairments(Strict):
@@ -101,6 +106,9 @@ class NetemKind(SegmentKind):
                 yield Invalid((*at, "address"), "an interface of a bridge cannot have an address", "leave it out")
             if not bridge and interface.netem is not None:
                 yield Invalid((*at, "netem"), "only a bridge runs tc-netem", "role: bridge")
+            for word in (interface.netem or "").split():
+                if _NANOSECONDS.fullmatch(word):
+                    yield Invalid((*at, "netem"), f"{word!r} has a unit that tc refuses", "times in s, ms or us")
 
 
 KIND: SegmentKind = NetemKind()

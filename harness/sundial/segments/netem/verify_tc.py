@@ -56,7 +56,7 @@ class Effects:
         return np.asarray(np.maximum(total, 0) * 8)
 
 
-_TIMES = {"": 1_000, "us": 1_000, "usec": 1_000, "usecs": 1_000, "ns": 1, "ms": 10**6, "msec": 10**6, "msecs": 10**6,
+_TIMES = {"": 1_000, "us": 1_000, "usec": 1_000, "usecs": 1_000, "ms": 10**6, "msec": 10**6, "msecs": 10**6,
           "s": 10**9, "sec": 10**9, "secs": 10**9}  # fmt: skip
 _RATES = {"": 1, "bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "bps": 8, "kbps": 8 * 10**3, "mbps": 8 * 10**6}
 _NUMBER = r"(\d+(?:\.\d+)?)([a-z]*)"

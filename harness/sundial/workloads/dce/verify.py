@@ -9,7 +9,7 @@ with another byte are found alike (`sundial.judge.replay`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,9 +19,11 @@ import polars as pl
 from sundial.expect.call import Leg
 from sundial.expect.ip import udp_packets
 from sundial.judge import parties
+from sundial.judge.machine import NEVER, UNREAD_NS
 from sundial.judge.replay import Replay
 from sundial.judge.settled import Transport, Verdict, Verification
 from sundial.observe import octets_of
+from sundial.verify.deliveries import Read, closed_until, unresolved, within
 from sundial.verify.findings import Finding
 from sundial.verify.result import leg_json
 from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
@@ -37,7 +39,15 @@ from sundial.workloads.dce.verify_counters import (
     check_server,
     pauses,
 )
-from sundial.workloads.dce.verify_datagrams import Traffic, balance, check_layouts, datagrams, own_frames, sightings
+from sundial.workloads.dce.verify_datagrams import (
+    Endpoint,
+    Traffic,
+    balance,
+    check_layouts,
+    datagrams,
+    own_frames,
+    sightings,
+)
 from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities, bindings_missing
 from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_server, servers_of
@@ -82,6 +92,16 @@ class _Dce(Transport):
         return f"{way} && dcerpc.dg_seqnum == {call['xid']}"
 
 
+def _not_open(own: pl.DataFrame, frames: pl.DataFrame, read: Read) -> dict[Endpoint, int]:
+    """Until when ports of DCE RPC were not open: only before their first datagram."""
+    sent = own.filter(pl.col("view") == "sent", pl.col("source_port").is_not_null())
+    first = {
+        (address, port): at
+        for address, port, at in sent.group_by("source", "source_port").agg(pl.col("time_ns").min()).iter_rows()
+    }
+    return {end: at for end, at in closed_until(frames, read).items() if at < first.get(end, NEVER)}
+
+
 class _Verification(Verification[Service]):
     """Of one run."""
 
@@ -97,7 +117,10 @@ class _Verification(Verification[Service]):
         files = [(run.path / name, name) for name in sorted(run.captures)]
         self.seen = sightings(run, frames, ends)
         self.own = own_frames(run, self.seen, self.ports)
-        self.traffic: Traffic = datagrams(self.own, octets_of(self.own, files))
+        read = partial(octets_of, files=files)
+        self.traffic: Traffic = datagrams(self.own, octets_of(self.own, files), _not_open(self.own, frames, read))
+        homes = self.ports.filter(~pl.col("joins")).select("end", "machine").rows()
+        self.unresolved = unresolved(frames, dict(homes), read)
         self.reported = {call.id: call for batch in parties.batches(self.samples, self.calls) for call in batch.calls}
         self.activities = activities(run, self.samples, self.services)
         self.sides, self.unowned = divide(self.traffic.datagrams, self.activities)
@@ -110,13 +133,20 @@ class _Verification(Verification[Service]):
         self.explained: set[int] = set()
         """Rows of what was sent for a cause."""
 
+    def _drops(self, machine: str) -> Callable[[int], bool]:
+        """A program is at most UNREAD_NS behind what it has read; ARP asks as soon as it sends."""
+        stretches = [(begin - UNREAD_NS, end) for begin, end in self.unresolved.get(machine, [])]
+        return partial(within, stretches)
+
     def verdict(self) -> Verdict:
         rows: list[Finding] = [*self._unowned(), *self._read_differently()]
         rows += check_layouts(self.traffic, {number: self._call_of(number) for number in self.owner})
         seen: list[dict[str, Any]] = []
         again: list[Finding] = []
         for sides in self.sides.values():
-            replay = replay_client(sides, partial(self._told, sides.activity), exact=self.exact)
+            replay = replay_client(
+                sides, partial(self._told, sides.activity), self._drops(sides.activity.client), exact=self.exact
+            )
             rows += self._findings(sides, replay)
             rows += self._check_samples(sides, replay)
             exchanges = sides.exchanges()
@@ -273,7 +303,7 @@ class _Verification(Verification[Service]):
         served: list[Replay[Server]] = []
         mapped: list[Replay[Server]] = []
         for sides, machine in servers_of(list(self.sides.values()), service, seed, exact=self.exact):
-            replay = replay_server(sides, machine, marks, self.end_ns, exact=self.exact)
+            replay = replay_server(sides, machine, marks, self.end_ns, self._drops(service.machine), exact=self.exact)
             yield from self._findings(sides, replay)
             (mapped if sides.activity.mapper else served).append(replay)
         of_calls, of_mapper = (Totals((each.counted for each in part), len(breaks)) for part in (served, mapped))

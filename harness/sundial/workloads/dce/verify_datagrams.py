@@ -154,8 +154,8 @@ def own_frames(run: RunDirectory, seen: pl.DataFrame, ports: pl.DataFrame) -> pl
     )
 
 
-def datagrams(frames: pl.DataFrame, octets: Octets) -> Traffic:
-    """`frames` as of `own_frames`, `octets` theirs."""
+def datagrams(frames: pl.DataFrame, octets: Octets, closed: Mapping[Endpoint, int]) -> Traffic:
+    """`frames` as of `own_frames`, `octets` theirs; `closed`: until when a machine refused what came to a port."""
     found: list[Datagram] = []
     open_ones: dict[tuple[str, str, str, str, int], Datagram] = {}
     unfinished: list[Datagram] = []
@@ -194,6 +194,8 @@ def datagrams(frames: pl.DataFrame, octets: Octets) -> Traffic:
             open_ones[key] = each
             continue
         if each.damaged and not _checksum_right(each):
+            continue
+        if not each.sent and each.whole_ns <= closed.get(each.target, -1):
             continue
         found.append(each)
     return Traffic(found, unfinished + [each for each in open_ones.values() if each.sent])

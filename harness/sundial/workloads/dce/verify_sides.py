@@ -239,15 +239,20 @@ def _conv_seen(sides: Sides) -> int:
     return min(questions, default=1)
 
 
-def replay_client(sides: Sides, agrees: Callable[[Client], bool], *, exact: bool) -> Replay[Client]:
-    """Its calls are all over when its step is. `agrees`: whether a history agrees with its counters."""
-    replay = Replay([client_of(sides, exact=exact)], LATE_NS if exact else REAL_LATE_NS, agrees)
+def replay_client(
+    sides: Sides, agrees: Callable[[Client], bool], drops: Callable[[int], bool], *, exact: bool
+) -> Replay[Client]:
+    """Its calls are all over when its step is. `agrees`: whether a history agrees with its counters; `drops`: as of
+    Replay."""
+    replay = Replay([client_of(sides, exact=exact)], LATE_NS if exact else REAL_LATE_NS, agrees, drops)
     replay.run(sides.client.items(), NEVER - 1)
     return replay
 
 
-def replay_server(sides: Sides, machine: Server, marks: Sequence[int], end_ns: int, *, exact: bool) -> Replay[Server]:
-    """`marks`: when its counts are asked for; `end_ns`: of the run."""
-    replay = Replay([machine], LATE_NS if exact else REAL_LATE_NS)
+def replay_server(
+    sides: Sides, machine: Server, marks: Sequence[int], end_ns: int, drops: Callable[[int], bool], *, exact: bool
+) -> Replay[Server]:
+    """`marks`: when its counts are asked for; `end_ns`: of the run; `drops`: as of Replay."""
+    replay = Replay([machine], LATE_NS if exact else REAL_LATE_NS, drops=drops)
     replay.run(sides.server.items(), end_ns - (_END_NS if exact else REAL_LATE_NS), marks)
     return replay

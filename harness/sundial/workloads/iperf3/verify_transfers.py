@@ -135,7 +135,7 @@ def _begins(stream: Iterator[tuple[int, bytes]]) -> list[int]:
 
 
 def _short(held: bytes, mark: bytes) -> list[int]:
-    """Where blocks begin at the end of `held` that end before they can be told by `mark`."""
+    """Where blocks begin at the end of `held` that end before all of `mark`."""
     places: list[int] = []
     end = len(held)
     while True:

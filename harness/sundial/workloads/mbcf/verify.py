@@ -58,10 +58,10 @@ _CONTROL = {
 }  # fmt: skip
 _SEQUENCED = {number: name for number, name in OPERATIONS.items() if number >= FIRST_SEQUENCED}
 CALL, UNEXPLAINED, PASSING = "call", "unexplained", "passing"
-OWN_INSTRUCTIONS = 256_000
+OWN_INSTRUCTIONS = 512_000
 """An SSS-CORE node's own work from the moment at which an ACK is due, while it may not be interrupted: the making of a
-dummy task, or a mapping, is one system call that zeroes each page (under 1,000 instructions). Measured: 150,000 where
-clients of type 3b bind at once, 101,000 of type 3, 15,000 in transfers."""
+dummy task, or a mapping, is one system call that zeroes each page (under 1,000 instructions). Measured: 360,000
+where a client reads 100,000 bytes and its node serves DCE RPC, too, 150,000 where clients of type 3b bind at once."""
 PROCESS_INSTRUCTIONS = 2_500_000
 """The same of a node that is a process: it maps memory under its lock, page fault by page fault. Measured: 1,440,000
 where a binding for messages of 64 KiB makes its rings."""

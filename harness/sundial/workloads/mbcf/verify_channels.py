@@ -41,7 +41,7 @@ CROSSING_NS = 5_000_000
 
 UNPROVEN: tuple[str, ...] = (
     "MBCF: that a frame acknowledges all that had come when it left; only that all is acknowledged when that is due, up"
-    " to 256,000 instructions of the node later (where it is a process 2,500,000 and 10 ms)",
+    " to 512,000 instructions of the node later (where it is a process 2,500,000 and 10 ms)",
 )
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "MBCF: why a frame was retransmitted, and that acknowledgements leave in time: a machine also waits for the host",

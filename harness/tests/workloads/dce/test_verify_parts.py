@@ -56,7 +56,7 @@ def frames(*pieces: tuple[float, str, int, bool, bytes]) -> tuple[pl.DataFrame, 
 
 def together(*pieces: tuple[float, str, int, bool, bytes]) -> Traffic:
     table, octets = frames(*pieces)
-    return datagrams(table, octets)
+    return datagrams(table, octets, {})
 
 
 def udp(payload: bytes) -> bytes:
