@@ -77,7 +77,9 @@ def _expect(row: dict[str, Any], setting: Setting, protocol: SocketProtocol) -> 
 
 def leg_row(kind: int, reply: bool, leg: Leg, window: int | None = None) -> tuple[Any, ...]:
     """One row with the columns of LEG_SCHEMA. `window`: as of Setting, where segments carry the leg."""
-    most = leg.most if window is None else most_segments((packet.data for packet in leg.packets), window)
+    most = leg.most
+    if window is not None:
+        most = max(most, most_segments((packet.data for packet in leg.packets), window))
     return (
         kind,
         reply,

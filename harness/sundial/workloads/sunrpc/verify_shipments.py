@@ -68,7 +68,9 @@ def shipments(calls: pl.DataFrame, expected: Sequence[Call], settings: Sequence[
         whole = tcp_segments(writes, size, first["timestamps"])
         layout = ",".join(str(packet.data) for packet in whole.packets)
         window = setting.window
-        most = whole.most if window is None else most_segments((packet.data for packet in whole.packets), window)
+        most = whole.most
+        if window is not None:
+            most = max(most, most_segments((packet.data for packet in whole.packets), window))
         for row, fragments in zip(calls_of, records, strict=True):
             rows.append(
                 (
