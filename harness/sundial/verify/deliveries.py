@@ -27,10 +27,10 @@ RETRY_NS = 1_100_000_000
 
 def closed_until(frames: pl.DataFrame, read: Read) -> dict[Endpoint, int]:
     """When a machine last said that a UDP port of its own was closed (RFC 792: destination and port unreachable)."""
-    told = frames.filter(pl.col("protocol") == ICMP, pl.col("direction") == OUTBOUND, pl.col("fate").is_null())
-    octets = read(told)
+    reports = frames.filter(pl.col("protocol") == ICMP, pl.col("direction") == OUTBOUND, pl.col("fate").is_null())
+    octets = read(reports)
     found: dict[Endpoint, int] = {}
-    for place, (source, at_ns, header) in enumerate(told.select("source", "time_ns", "ip_header").iter_rows()):
+    for place, (source, at_ns, header) in enumerate(reports.select("source", "time_ns", "ip_header").iter_rows()):
         message = octets.frame(place)[ETHERNET + header :]
         quote = message[8:]
         if message[:2] != bytes((UNREACHABLE, PORT)) or len(quote) < 28:

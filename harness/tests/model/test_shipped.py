@@ -68,7 +68,7 @@ def topologies_with_its_guests(scenario: str) -> list[str]:
     fitting = [known for known in names("topology") if known.startswith("sss-") == sss and known != "sss-cluster"]
     if scenario in ("iperf3", "twelve-functions"):
         fitting.remove("one-host")
-    if scenario == "iperf3":  # its server has one client
+    if scenario in ("iperf3", "mbcf-operations"):  # its server has one client
         fitting = [
             name
             for name in fitting
