@@ -20,6 +20,8 @@ from sundial.errors import BadInput
 ALLOWED = "a complete pcapng or pcap file"
 SECTION, INTERFACE, PACKET, SIMPLE, STATISTICS, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 5, 6
 """PACKET is obsolete: as ENHANCED, with 16 bits for its interface and 16 for a count of drops."""
+SIMPLE_HEAD, HEAD = 12, 28
+"""Bytes in front of the packet: of SIMPLE, and of the others."""
 BYTE_ORDER = 0x1A2B3C4D
 _RECEIVED, _DROPPED = 4, 5
 """isb_ifrecv and isb_ifdrop."""
@@ -48,6 +50,8 @@ class Blocks:
     original: _Numbers
     number: _Numbers
     """Of frames, from 1."""
+    head: _Numbers
+    """Bytes of a frame's block in front of the packet."""
 
     @property
     def frames(self) -> _Mask:
@@ -85,6 +89,7 @@ def read_blocks(path: Path, data: mmap.mmap) -> Iterator[Blocks]:
             np.where(simple, np.minimum(word(2), total - 16), word(5)),
             np.where(simple, word(2), word(6)),
             frames + np.cumsum(simple | packet | (kind == ENHANCED)),
+            np.where(simple, SIMPLE_HEAD, HEAD),
         )
         known = interfaces + np.cumsum(kind == INTERFACE)
         odd = total % 4 != 0

@@ -45,6 +45,7 @@ def check_headers(
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
+    routers = dict(ports.filter("forwards").select("end", "machine").iter_rows())
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     return pl.concat(
         [
@@ -62,7 +63,7 @@ def check_headers(
             ),
             ip.check_ip(sent, hops),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
-            icmp.check_icmp(taken, sent, read),
+            icmp.check_icmp(taken, sent, read, arp.unresolved(taken, routers, read)),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run)),
         ]
     )
