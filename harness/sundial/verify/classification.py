@@ -82,7 +82,7 @@ def classify(
 
 
 def _unreachable(frames: pl.DataFrame) -> pl.Series:
-    """Rows of ICMP messages "destination unreachable" (RFC 792) that quote a packet of those to whom they go, sent before.
+    """Rows of ICMP messages "destination unreachable" (RFC 792) that quote an earlier packet of those to whom they go.
 
     A client that has its answer, or has given up, closes its socket; the answer to a repeated request still comes. A
     router reports that a next hop does not answer. That a message has its reason: `headers.icmp`.

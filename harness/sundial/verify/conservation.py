@@ -46,11 +46,16 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame) -> Transit:
     steps, on_way = _ways(joining)
     if steps.is_empty():
         return Transit(joining["end"], pl.DataFrame(schema=_ROWS), last)
-    homes = ports.filter(~pl.col("joins")).select("mac", capture=_capture())
+    homes = ports.filter(~pl.col("joins")).select("mac", "address", capture=_capture())
+    by_address = homes.drop_nulls("address").select(source="address", by_address="capture")
     table = (
-        frames.select("row", "capture", "end", "direction", "fate", "eth_source", "eth_target")
-        .join(homes.rename({"mac": "eth_source", "capture": "from"}), on="eth_source", how="inner")
-        .join(homes.rename({"mac": "eth_target", "capture": "to"}), on="eth_target", how="inner")
+        frames.select("row", "capture", "end", "direction", "fate", "eth_source", "eth_target", "source")
+        .join(homes.select(eth_source="mac", by_mac="capture"), on="eth_source", how="left")
+        # tc-netem on a bridge may flip a bit of the source's MAC address, which no receiver checks.
+        .join(by_address, on="source", how="left")
+        .with_columns(pl.coalesce("by_mac", "by_address").alias("from"))
+        .drop_nulls("from")
+        .join(homes.select(eth_target="mac", to="capture"), on="eth_target", how="inner")
     )
     seen = table.filter(pl.col("fate").is_null()).join(steps, on=["from", "to", "end", "direction"], how="inner")
     aside = table.filter(pl.col("fate").is_not_null()).join(on_way, on=["from", "to", "capture"], how="anti")

@@ -36,11 +36,12 @@ def fields(packets: Sequence[tuple[int, int, bytes]], unresolved: dict[str, list
     """Fields of the findings. `packets`: time, direction at the router's port, octets from the IP header on."""
     rows = []
     for row, (at_ns, direction, data) in enumerate(packets):
+        total = sum(struct.unpack(f">{len(data) // 2 - 10}H", data[20:]))
         source, target = (".".join(map(str, data[place : place + 4])) for place in (12, 16))
         rows.append(
             {"row": row, "end": "lan|r:eth0", "machine": "r", "fate": None, "direction": direction, "time_ns": at_ns,
              "source": source, "target": target, "protocol": data[9], "ip_id": 7, "ip_flags": 0, "fragment_offset": 0,
-             "ip_length": len(data), "ip_header": 20, "ip_payload_sum": sum(struct.unpack(f">{len(data) // 2 - 10}H", data[20:]))}
+             "ip_length": len(data), "ip_header": 20, "ip_payload_sum": total}
         )  # fmt: skip
     table = pl.DataFrame(rows, schema_overrides={"fate": pl.String})
     frames = [bytes(14) + data for _, _, data in packets]

@@ -6,8 +6,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sundial.verify.headers import arp
 from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.headers import arp
 from sundial.verify.headers.arp import REPLY, REQUEST, RETRY_NS, unresolved, within
 
 SECOND = 1_000_000_000

@@ -173,8 +173,8 @@ class Atm(SegmentBase):
             yield Invalid(path, what, f"at least {TIME.show(least)}")
 
     def _check_contracts(self, path: Path) -> Iterator[Invalid]:
-        """A contract that drops of the cells of any packet all but the first lets nothing pass. The smallest packets have
-        two cells, control frames of LAN emulation three (af-lane-0021, 4.4: 108 octets)."""
+        """A contract that drops all but the first of the cells of any packet lets nothing pass. The smallest packets
+        have two cells, control frames of LAN emulation three (af-lane-0021, 4.4: 108 octets)."""
         least = 3 if self.encapsulation == LANE else 2
         for port, contract in self.contracts.items():
             if port not in self.ports or contract.action != "drop" or self._known_line(port) is None:
@@ -182,7 +182,9 @@ class Atm(SegmentBase):
             early = cell_time_units(contract.rate) - self.spacing_units(port)
             needed_ns = -(-(least - 1) * early * NS_PER_S // UNITS_PER_S)
             if needed_ns > contract.tolerance:
-                what = f"{RATE.show(contract.rate)} with a tolerance of {TIME.show(contract.tolerance)} drops every packet"
+                what = (
+                    f"{RATE.show(contract.rate)} with a tolerance of {TIME.show(contract.tolerance)} drops every packet"
+                )
                 allowed = f"a tolerance of at least {TIME.show(needed_ns)}, or shaping to the rate of the contract"
                 yield Invalid((*path, port), what, allowed)
 

@@ -41,7 +41,7 @@ def check_headers(
         return pl.concat(carried)
     if network is not None:  # what its packets must be is the law of their segment
         frames = frames.filter(~pl.col("capture").is_in(network.mapped_captures))
-    sent, taken = sent_frames(frames, ports), intact(frames)
+    sent, taken = sent_frames(frames, ports, network), intact(frames)
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])

@@ -196,7 +196,9 @@ def address_text(name: str) -> pl.Expr:
     return pl.concat_str([(pl.col(name) // 256**place % 256).cast(pl.String) for place in (3, 2, 1, 0)], separator=".")
 
 
-def unresolved(frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]) -> dict[str, list[tuple[int, int]]]:
+def unresolved(
+    frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
+) -> dict[str, list[tuple[int, int]]]:
     """By machine: stretches in which it asked for an address, TRIES times in a row, and had no answer. What it has for
     that address meanwhile is dropped, and no capture shows it. `machines`: by `end`."""
     arp = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null()).sort("time_ns", "row")

@@ -211,17 +211,21 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
         sum=pl.col("ip_payload_sum").cast(pl.Int64),
         unsummed=pl.col("ip_payload_sum").is_null(),
     )
-    # The same identification comes again after 65,536 datagrams, and begins with a fragment at 0.
+    # The same identification comes again after 65,536 datagrams, and begins with a fragment at 0. But an adapter that
+    # holds frames back (a LAN emulation client) drops what it has no place for before it sends the first.
     several = udp.join(parts, on=number, how="semi", nulls_equal=True, maintain_order="left").with_columns(
-        turn=first.cum_sum().over(number, order_by=["time_ns", "row"])
+        turn=first.cum_sum().over(number, order_by=["time_ns", "row"]).clip(1)
     )
+    offset, sent = pl.col("fragment_offset"), pl.col("fate").is_null()
+    by_offset = pl.col("data").sort_by(offset).cum_sum().shift(1, fill_value=0)
+    in_order = pl.all_horizontal((offset.filter(each).diff() > 0).all() for each in (sent, ~sent))
     gathered = several.group_by(_DATAGRAM, maintain_order=True).agg(
         rows=pl.col("row"),
-        contiguous=(pl.col("fragment_offset") == pl.col("data").cum_sum().shift(1, fill_value=0)).all(),
-        ended=~pl.col("more").last(),
+        contiguous=(offset.sort() == by_offset).all() & in_order,
+        ended=~pl.col("more").sort_by(offset).last(),
         length=pl.col("data").sum(),
-        udp_length=pl.col("udp_length").first(),
-        udp_checksum=pl.col("udp_checksum").first(),
+        udp_length=pl.col("udp_length").sort_by(offset).first(),
+        udp_checksum=pl.col("udp_checksum").sort_by(offset).first(),
         sum=pl.col("ip_payload_sum").cast(pl.Int64).sum(),
         unsummed=pl.col("ip_payload_sum").is_null().any(),
         offloads=pl.col("offloads").first(),
