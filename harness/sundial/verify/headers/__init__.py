@@ -45,7 +45,8 @@ def check_headers(
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
-    routers = dict(ports.filter("forwards").select("end", "machine").iter_rows())
+    waits = arp.unresolved(taken, dict(ports.filter(~pl.col("joins")).select("end", "machine").iter_rows()), read)
+    routers = set(ports.filter("forwards")["machine"])
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     return pl.concat(
         [
@@ -61,9 +62,9 @@ def check_headers(
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops),
+            ip.check_ip(sent, hops, waits),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
-            icmp.check_icmp(taken, sent, read, arp.unresolved(taken, routers, read)),
+            icmp.check_icmp(taken, sent, read, {name: each for name, each in waits.items() if name in routers}),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run)),
         ]
     )

@@ -4,7 +4,7 @@ only to neighbours whose addresses it has received."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -30,6 +30,8 @@ _PAUSE_NS = 900_000_000
 two questions may be nearer)."""
 _PUNCTUAL = "linux"
 """The platform on which no two questions are nearer."""
+Stretches = Mapping[str, Sequence[tuple[int, int]]]
+"""By machine: from when until when, in ns."""
 TRIES = 3
 """Requests without an answer after which Linux drops what waits for one (its mcast_solicit)."""
 RETRY_NS = 1_100_000_000

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Any
 
@@ -13,7 +13,7 @@ from sundial.observe import Octets
 from sundial.observe.headers import ETHERNET
 from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import INBOUND, OUTBOUND
-from sundial.verify.headers.arp import within
+from sundial.verify.headers.arp import Stretches, within
 from sundial.verify.headers.ip import ICMP, MORE_FRAGMENTS
 
 UNPROVEN = ("ICMP messages that were fragmented, except their checksum",)
@@ -28,7 +28,6 @@ _KEPT = (slice(1, 2), slice(4, 6), slice(9, 10), slice(12, 20))
 Endpoint = tuple[str, int]
 """Address and port."""
 Read = Callable[[pl.DataFrame], Octets]
-Stretches = Mapping[str, Sequence[tuple[int, int]]]
 _Problem = tuple[str, str, str]
 
 

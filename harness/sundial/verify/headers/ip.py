@@ -9,6 +9,7 @@ import polars as pl
 
 from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP
 from sundial.verify.findings import findings
+from sundial.verify.headers.arp import Stretches
 
 UNPROVEN = (
     "the identification of the first packet of a socket on Linux, which is random",
@@ -34,8 +35,9 @@ _ROUND_NS = 100_000_000
 """No node sends 65,536 packets in so short a time, those to itself included."""
 
 
-def check_ip(sent: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`."""
+def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits` as of
+    `arp.unresolved`."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
         .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
@@ -85,7 +87,7 @@ def check_ip(sent: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
                 findings(table, where.fill_null(False), pl.lit(name), pl.format("{}", expected), pl.format("{}", seen))
                 for name, where, expected, seen in checks
             ),
-            _check_identifications(table),
+            _check_identifications(table, waits),
             _check_datagrams(table),
         ]
     )
@@ -102,7 +104,7 @@ _SHARED = ["source", "target", "offloads", "inner", "place"]
 _DATAGRAM = ["end", "source", "target", "protocol", "ip_id", "turn"]
 
 
-def _check_identifications(table: pl.DataFrame) -> pl.DataFrame:
+def _check_identifications(table: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
     """Linux (net/ip.h, ip_select_ident_segs; net/ipv4/route.c): a connected socket counts its packets from any number,
     and others get the next number of a generator of their addresses; but what TCP sends without a connection's socket
     has 0. lwIP (ip4.c) counts the packets of a machine."""
@@ -126,10 +128,10 @@ def _check_identifications(table: pl.DataFrame) -> pl.DataFrame:
     flow = ["end", "target", "source_port", "target_port"]
     return pl.concat(
         [
-            _steps(counted.with_columns(least=pl.lit(1), most=pl.lit(1)), [*flow, "socket"]),
-            _steps(_linux_udp(linux.filter(pl.col("protocol") == UDP), flow), flow),
+            _steps(counted.with_columns(least=pl.lit(1), most=pl.lit(1)), [*flow, "socket"], waits),
+            _steps(_linux_udp(linux.filter(pl.col("protocol") == UDP), flow), flow, waits),
             # A packet that waits for an answer of ARP, or for another wire, is passed by later numbers.
-            _steps(lwip, ["end", "target"]),
+            _steps(lwip, ["end", "target"], waits),
             _repeated(lwip),
         ]
     )
@@ -165,11 +167,21 @@ def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
     )
 
 
-def _steps(table: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    """A finding where identifications of the same `key` step by less than `least` or more than `most`."""
-    number = pl.col("ip_id").cast(pl.Int64)
+def _steps(table: pl.DataFrame, key: list[str], waits: Stretches) -> pl.DataFrame:
+    """A finding where identifications of the same `key` step by less than `least` or more than `most`. What a machine
+    drops as ARP has no answer has had its number."""
+    number, since = pl.col("ip_id").cast(pl.Int64), pl.col("time_ns").shift(1).over(key)
     before = number.shift(1).over(key)
-    steps = table.with_columns(before=before, step=(number - before) % _WRAP)
+    waited = [
+        (pl.col("machine") == name) & (pl.col("time_ns") >= begin) & (since <= end)
+        for name, stretches in waits.items()
+        for begin, end in stretches
+    ]
+    steps = table.with_columns(
+        before=before,
+        step=(number - before) % _WRAP,
+        most=pl.when(pl.any_horizontal(pl.lit(False), *waited)).then(_WRAP - 1).otherwise("most"),
+    )
     return findings(
         steps,
         ((pl.col("step") < pl.col("least")) | (pl.col("step") > pl.col("most"))).fill_null(False),
