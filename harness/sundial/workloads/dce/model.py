@@ -32,7 +32,10 @@ from sundial.workloads.dce.expect import (
     FRAGMENT_STEP,
     PROCEDURES,
     SIZE_MOST,
+    SSS_CORE,
+    TABLE_BYTES,
     edge_sizes,
+    place_bytes,
 )
 from sundial.workloads.dce.expect_ndr import MESSAGE_MOST, lengths
 from sundial.workloads.dce.expect_pdu import HEADER
@@ -47,11 +50,8 @@ SIZES_MOST = 999
 PUT = "put"
 """What is called where neither procedures nor functions are written."""
 
-SSS_CORE = "sss-core"
-"""The platform whose tasks are the same programs, with less memory: the next three."""
 SOCKET_BYTES = 256 * 1024
-TABLE_BYTES, PLACE_BYTES = 7 * 1024 * 1024, 75 * 1024
-"""A server's activities, and one of them beside its arguments and results (guest-apps/sss-core/dce/runtime.c)."""
+"""Of a socket of SSS-CORE."""
 
 DceSemantics = Literal["at_most_once", "idempotent", "maybe", "broadcast"]
 """C706 section 6.1: the attributes of an operation."""
@@ -202,7 +202,7 @@ def _check_memory(workload: Dce, ends: Ends, path: Path) -> Iterator[Invalid]:
     sizes = (MESSAGE_MOST,) if workload.functions else workload.sizes
     largest = max((size for size in sizes if isinstance(size, int)), default=0)
     under_way = min(workload.window, max(1, -(-largest // (workload.fragment - HEADER))) * workload.fragment)
-    most, places = SOCKET_BYTES // under_way, TABLE_BYTES // (PLACE_BYTES + 2 * largest)
+    most, places = SOCKET_BYTES // under_way, TABLE_BYTES // place_bytes(workload.fragment, largest)
     serving = (ends.server, workload.threads * len(ends.clients))
     for name, callers in (serving, *((name, workload.threads) for name in ends.clients)):
         image = ends.image(name)

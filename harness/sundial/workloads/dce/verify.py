@@ -27,7 +27,7 @@ from sundial.verify.deliveries import Read, closed_until, unresolved, within
 from sundial.verify.findings import Finding
 from sundial.verify.result import leg_json
 from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
-from sundial.workloads.dce.expect import parameters
+from sundial.workloads.dce.expect import SSS_CORE, TABLE_BYTES, parameters
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
 from sundial.workloads.dce.verify_calls import check_packets, observed, uncaused
 from sundial.workloads.dce.verify_client import OK, Client
@@ -50,7 +50,7 @@ from sundial.workloads.dce.verify_datagrams import (
 )
 from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities, bindings_missing
 from sundial.workloads.dce.verify_server import Server
-from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_server, servers_of
+from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_servers
 from sundial.workloads.dce.verify_stream import CONV
 from sundial.workloads.function_lines import check_function_line
 
@@ -61,8 +61,7 @@ UNPROVEN: tuple[str, ...] = (
     "dce: which of maybe calls that follow one another closely are executed; only how many are executed or dropped",
     "dce: how many maybe calls a server has executed whose procedures take a time; only that it is at most all",
     "dce: a second reading of the headers of PDUs whose ports tshark gives to another protocol",
-    "dce: the places of activities beyond the first 128 of a server",
-    "dce: whether an activity has the place of one that has been silent for 1 to some 6 minutes",
+    "dce: which of several activities loses its place to another, if they became idle within a quarter of a second",
 )
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "dce: that what was due was sent in time",
@@ -302,8 +301,17 @@ class _Verification(Verification[Service]):
         marks = [mark for begin, end, _ in breaks for mark in (begin, end)]
         served: list[Replay[Server]] = []
         mapped: list[Replay[Server]] = []
-        for sides, machine in servers_of(list(self.sides.values()), service, seed, exact=self.exact):
-            replay = replay_server(sides, machine, marks, self.end_ns, self._drops(service.machine), exact=self.exact)
+        platforms = dict(self.ports.select("machine", "platform").rows())
+        for sides, replay in replay_servers(
+            list(self.sides.values()),
+            service,
+            seed,
+            memory=TABLE_BYTES if platforms.get(service.machine) == SSS_CORE else None,
+            marks=marks,
+            end_ns=self.end_ns,
+            drops=self._drops(service.machine),
+            exact=self.exact,
+        ):
             yield from self._findings(sides, replay)
             (mapped if sides.activity.mapper else served).append(replay)
         of_calls, of_mapper = (Totals((each.counted for each in part), len(breaks)) for part in (served, mapped))

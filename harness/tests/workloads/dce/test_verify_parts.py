@@ -26,7 +26,7 @@ from sundial.workloads.dce.verify_datagrams import HELD_NS, Datagram, Traffic, b
 from sundial.workloads.dce.verify_message import encode
 from sundial.workloads.dce.verify_names import Activity, Service, identity, map_question, map_results, tower
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
-from sundial.workloads.dce.verify_sides import Places, Sides, divide
+from sundial.workloads.dce.verify_sides import divide
 from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, Settings, blank
 from tests.workloads.dce.dialogue import ACTIVITY, MS, answer, pdu, question
 
@@ -316,39 +316,6 @@ def test_a_header_is_encoded_as_it_is_read() -> None:
         whole = pdu(Type.RESPONSE, little_endian=little, serial=0x1234, fragment=5, body=b"abc")
         assert parse(encode(whole)) == whole
         assert len(encode(whole)) == HEADER + 3
-
-
-def silent_from(first_s: float, last_s: float, hint: int) -> Sides:
-    """An activity of which a server heard first and last at these times, and answered with this hint."""
-    sides = Sides(Activity(UUID(int=0), "client", "server", None, SERVER, Settings(), []))
-    for at_s in (first_s, last_s):
-        at_ns = int(at_s * 1000) * MS
-        heard = Datagram("server", False, CLIENT, SERVER, at_ns, at_ns, [], {})
-        sides.server.arrived.append((0, heard, pdu(Type.REQUEST)))
-        sides.server.sent.append((0, replace(heard, sent=True), pdu(Type.RESPONSE, activity_hint=hint)))
-    return sides
-
-
-@pytest.mark.parametrize(
-    ("first_s", "said", "given"),
-    [
-        (100, 2, (2, False)),  # no client is forgotten yet
-        (100, 0, (2, False)),
-        (200, 0, (0, True)),  # the first may be
-        (200, 2, (2, False)),
-        (200, 1, (2, False)),  # the second, silent for less, not
-        (500, 2, (0, True)),  # it must be
-        (500, 0, (0, True)),
-        (500, 1, (0, True)),  # the least of the free ones is taken
-    ],
-)
-def test_an_activity_gets_a_place_that_is_free_again_or_the_next(
-    first_s: int, said: int, given: tuple[int, bool]
-) -> None:
-    places = Places(30_000 * MS)
-    assert places.give(silent_from(1, 50, 0), 1000 * MS) == (0, False)
-    assert places.give(silent_from(2, 150, 1), 2000 * MS) == (1, False)
-    assert places.give(silent_from(first_s, first_s + 1, said), first_s * 1000 * MS) == given
 
 
 @pytest.mark.parametrize(("target", "found"), [(0xFFFFFFFFFFFF, 0), (0x025344000002, 1)])
