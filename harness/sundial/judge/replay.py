@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from sundial.judge.machine import Arrival, Machine
+from sundial.judge.machine import NEVER, Arrival, Machine
 
 LATE_NS = 5_000_000_000
 """So long after it was due a message may be on the wire: 32 callers' windows on 10 Mb/s take 0.9 s."""
@@ -227,15 +227,24 @@ class Replay(Generic[M]):
 
     def _force(self, until_ns: int) -> None:
         """What was due by then has happened, and what followed from it was sent."""
-        for _ in range(_HISTORIES):
-            if not any(_is_due(each, until_ns) for each in self.histories):
-                return
+        missing, dropped_ns = 0, -NEVER
+        while missing < _HISTORIES and any(_is_due(each, until_ns) for each in self.histories):
             leaves = [leaf for each in self.histories for leaf in _explore(each, until_ns)]
+            due = [each for each in leaves if each.outbox and each.now_ns <= until_ns]
             alive = [each for each in leaves if not (each.outbox and each.now_ns <= until_ns)]
-            if not alive:
-                self._missing([(leaves[0].now_ns, leaves[0].outbox.popleft())], ())
-                alive = leaves[:1]
-            self.histories = _distinct(alive)
+            dropped = [each for each in due if self.drops(each.now_ns)]
+            for each in dropped:
+                each.outbox.popleft()
+            if dropped:
+                # This may go on for minutes; but a machine whose time stands still has damaged settings.
+                latest_ns = max(each.now_ns for each in dropped)
+                missing += latest_ns <= dropped_ns
+                dropped_ns = max(dropped_ns, latest_ns)
+            elif not alive:
+                missing += 1
+                self._missing([(due[0].now_ns, due[0].outbox.popleft())], ())
+                alive = due[:1]
+            self.histories = _distinct([*alive, *dropped])
 
 
 def _is_due(machine: Machine[Any], until_ns: int) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import polars as pl
 
@@ -131,6 +132,8 @@ class _Verification(Verification[Service]):
         }
         self.explained: set[int] = set()
         """Rows of what was sent for a cause."""
+        self.not_taken: dict[UUID, frozenset[int]] = defaultdict(frozenset)
+        """By activity: when requests came that their server may have dropped."""
 
     def _drops(self, machine: str) -> Callable[[int], bool]:
         """A program is at most UNREAD_NS behind what it has read; ARP asks as soon as it sends."""
@@ -142,6 +145,8 @@ class _Verification(Verification[Service]):
         rows += check_layouts(self.traffic, {number: self._call_of(number) for number in self.owner})
         seen: list[dict[str, Any]] = []
         again: list[Finding] = []
+        for service in self.services:
+            rows += self._serve(service)
         for sides in self.sides.values():
             replay = replay_client(
                 sides, partial(self._told, sides.activity), self._drops(sides.activity.client), exact=self.exact
@@ -151,11 +156,10 @@ class _Verification(Verification[Service]):
             exchanges = sides.exchanges()
             for call in replay.histories[0].calls:
                 exchange = exchanges[call.sequence]
-                again += uncaused(call, exchange, exchanges[call.sequence + 1], sides.activity.settings)
+                taken = exchange.without(self.not_taken[sides.activity.uuid])
+                again += uncaused(call, taken, exchanges[call.sequence + 1], sides.activity.settings)
                 if call.id is not None:
                     seen.append(observed(call, sides.activity, exchange, self._mtus(sides.activity)))
-        for service in self.services:
-            rows += self._serve(service)
         ok = dict(self.calls.select("id", "ok").iter_rows())
         rows += parties.check_reporters(self.samples, self.services, lambda line: "by_opnum" in line)
         for client, step, lines in bindings_missing(run=self.run, samples=self.samples):
@@ -313,6 +317,7 @@ class _Verification(Verification[Service]):
             exact=self.exact,
         ):
             yield from self._findings(sides, replay)
+            self.not_taken[sides.activity.uuid] = frozenset().union(*(each.not_taken for each in replay.histories))
             (mapped if sides.activity.mapper else served).append(replay)
         of_calls, of_mapper = (Totals((each.counted for each in part), len(breaks)) for part in (served, mapped))
         works = bool(service.options.get("work_ms"))

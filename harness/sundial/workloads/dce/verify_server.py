@@ -100,6 +100,8 @@ class Server(Machine):
     kept_ns: int = 0
     spread: Counter[str] = field(default_factory=Counter)
     """By how much more than `counts` it may have counted."""
+    not_taken: frozenset[int] = frozenset()
+    """When requests came that it may have dropped, as the procedure of the call before was still running."""
     way_ns: int = 0
     way_at: int = NEVER
     way_every: int = 0
@@ -118,10 +120,10 @@ class Server(Machine):
     def joins(self, other: judge.Machine[Pdu]) -> bool:
         """What it may have counted is bounded: only the sum of all activities is known."""
         assert isinstance(other, Server)
-        mine, theirs = (self.counts, self.spread, self.now_ns), (other.counts, other.spread, other.now_ns)
-        other.counts, other.spread, other.now_ns = mine
+        mine, theirs = ((each.counts, each.spread, each.now_ns, each.not_taken) for each in (self, other))
+        other.counts, other.spread, other.now_ns, other.not_taken = mine
         same = self == other
-        other.counts, other.spread, other.now_ns = theirs
+        other.counts, other.spread, other.now_ns, other.not_taken = theirs
         if same:
             names = {*self.counts, *other.counts, *self.spread, *other.spread}
             most = {
@@ -130,6 +132,7 @@ class Server(Machine):
             self.counts = Counter({name: min(self.counts[name], theirs[0][name]) for name in names})
             self.spread = Counter({name: most[name] - self.counts[name] for name in names})
             self.now_ns = min(self.now_ns, theirs[2])
+            self.not_taken |= theirs[3]
         return same
 
     def deadline(self) -> int:
@@ -244,7 +247,7 @@ class Server(Machine):
             return
         pdu = arrival.message
         if pdu.type == Type.REQUEST:
-            self._request(pdu, now)
+            self._request(pdu, now, arrival.at_ns)
         elif pdu.type == Type.PING:
             self._ping(pdu, now)
         elif pdu.type == Type.ACK:
@@ -297,7 +300,7 @@ class Server(Machine):
         body = pdu.body if pdu.little_endian == self.settings.little_endian else b""
         self._answer(pdu, Type.CANCEL_ACK, "cancel_acks", body=body[:8] + bytes((present,)))
 
-    def _request(self, pdu: Pdu, now: int) -> None:
+    def _request(self, pdu: Pdu, now: int, came_ns: int) -> None:
         if pdu.boot_time not in (0, self.boot_time):
             self._reject(pdu, WRONG_BOOT_TIME)
         elif _alone(pdu) and self.state == "run":
@@ -313,7 +316,7 @@ class Server(Machine):
         elif pdu.sequence == self.sequence:
             self._again(pdu, now)
         elif pdu.sequence > self.sequence:
-            self._next(pdu, now)
+            self._next(pdu, now, came_ns)
         elif self.state == "idle" and pdu.flags & Flags.MAYBE and not pdu.flags & Flags.FRAGMENT:
             self._begin(pdu, now, is_known=True)
         else:
@@ -362,10 +365,11 @@ class Server(Machine):
         if self.state == "final" and self.outgoing is not None:
             self.outgoing.sender.again()
 
-    def _next(self, pdu: Pdu, now: int) -> None:
+    def _next(self, pdu: Pdu, now: int, came_ns: int) -> None:
         if self.state == "run":
             self.orphaned = True
             self.counts["dropped"] += 1
+            self.not_taken |= {came_ns}
             return
         known = self.state != "way"
         self.sequence = pdu.sequence

@@ -93,6 +93,24 @@ def test_what_was_not_sent_whole_is_a_finding() -> None:
     assert [seen for _, _, _, seen, _ in check_layouts(traffic, {})] == ["0:1480+"]
 
 
+def test_what_comes_with_another_checksum_is_not_delivered() -> None:
+    """A bridge's kernel has damaged it, of which the fabric knows nothing; an adapter had yet to make the checksum."""
+
+    def summed(payload: bytes, checksum: int) -> bytes:
+        return struct.pack(">HHHH", 40000, 1027, 8 + len(payload), checksum) + payload
+
+    body = bytes(100)
+    whole = b"".join(bytes(map(int, end[0].split("."))) for end in (CLIENT, SERVER)) + struct.pack(">HH", 17, 108)
+    total = sum(struct.unpack(">60H", whole + summed(body, 0)))
+    right = 0xFFFF - (total % 0xFFFF)
+    rows = ((right, b"", True), (right, b"\1", False), (right ^ 1, b"", True), (0, b"\1", True))
+    for checksum, damage, comes in rows:
+        sent = summed(body, checksum)
+        came = sent[:8] + (damage + body)[:100] if damage else sent
+        traffic = together((1, "sent", 0, False, sent), (2, "received", 0, False, came))
+        assert [each.sent for each in traffic.datagrams] == [True, False][: 1 + comes], (checksum, damage)
+
+
 @pytest.mark.parametrize(("cut", "wrong"), [(1480, False), (1472, True)])
 def test_fragments_are_as_long_as_the_mtu_lets_them(cut: int, wrong: bool) -> None:
     traffic = together((1, "sent", 0, True, WHOLE[:cut]), (1.1, "sent", cut, False, WHOLE[cut:]))
@@ -158,6 +176,12 @@ def test_a_fragment_that_goes_again_needs_a_loss() -> None:
     assert not list(uncaused(call, exchange(2002), Exchange(), Settings()))
     (finding,) = uncaused(call, exchange(2, 2002), Exchange(), Settings())
     assert finding[:2] == (5, "request.retransmissions")
+
+
+def test_a_fragment_that_goes_again_since_its_server_did_not_take_it() -> None:
+    call, came = Call(0, SUNDIAL, 1, id=5), exchange(2, 2002)
+    assert not list(uncaused(call, came.without({2 * MS}), Exchange(), Settings()))
+    assert list(uncaused(call, came.without({3 * MS}), Exchange(), Settings()))
 
 
 # ---- names ----
