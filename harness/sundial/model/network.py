@@ -6,7 +6,7 @@ Order matters here: machines, interfaces and ports keep the order of the file, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Interface
@@ -18,6 +18,7 @@ from sundial.model.fields import MAPPED_DEVICE
 from sundial.model.images import IMAGES
 from sundial.model.own import LaidFile, files_of
 from sundial.model.segment import Inside, SegmentBase
+from sundial.model.timeline import Event, states_of
 from sundial.model.topology import SEGMENT_KINDS, Clock, Machine, Route, Segment, Topology
 
 MAC_PREFIX = "02:53:44"
@@ -250,8 +251,9 @@ class Network:
         return self.hops(client, route[1]) if route else []
 
 
-def build_network(topology: Topology) -> Network:
-    """The network of a topology that `check.check_topology` found valid."""
+def build_network(topology: Topology, events: Sequence[Event] = ()) -> Network:
+    """The network of a topology that `check.check_topology` found valid, with what happens to its segments."""
+    changes = states_of(events, topology.segments) if events else {}
     plugged = {
         end: (name, index) for name, segment in topology.segments.items() for index, end in enumerate(segment.ports)
     }
@@ -267,7 +269,10 @@ def build_network(topology: Topology) -> Network:
         topology.name,
         topology.clock,
         nodes,
-        dict(topology.segments),
+        {
+            name: segment.with_timeline(changes[name]) if name in changes else segment
+            for name, segment in topology.segments.items()
+        },
         broadcast_domains(topology),
         devices,
         {name: host.connect for name, host in topology.hosts.items() if name in used},
