@@ -327,6 +327,11 @@ def fetch_images(archive: Path, sha256: str | None) -> Any:
     return images().fetch(archive)
 
 
+def locks() -> list[dict[str, Any]]:
+    """The packages that were chosen for roots, by the words that asked for them."""
+    return cast("list[dict[str, Any]]", _room("sundial.machines.roots").Roots(ROOT, WRITTEN.state).locks())
+
+
 def _images(choice: Any) -> Any:
     return _room("sundial.machines.images").Images(ROOT, choice, WRITTEN.state)
 

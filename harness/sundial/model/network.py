@@ -17,6 +17,7 @@ from sundial.model.devices import Bridge
 from sundial.model.fields import MAPPED_DEVICE
 from sundial.model.images import IMAGES
 from sundial.model.own import LaidFile, files_of
+from sundial.model.root import Root
 from sundial.model.segment import Inside, SegmentBase
 from sundial.model.timeline import Event, states_of
 from sundial.model.topology import SEGMENT_KINDS, Clock, Machine, Route, Segment, Topology
@@ -104,6 +105,8 @@ class Node:
     """Words after the image's kernel command line."""
     files: tuple[tuple[str, LaidFile], ...] = ()
     """Files copied into its root, by path, sorted."""
+    root: Root | None = None
+    """Programs of others in its root."""
     host: str | None = None
     """The host that runs it; None: this one."""
     adapter_latency_ns: int = 0
@@ -129,7 +132,7 @@ class Node:
     @property
     def boots_its_own(self) -> bool:
         """True if it boots more than its image, or something else."""
-        return bool(self.kernel or self.initrd or self.cmdline or self.files)
+        return bool(self.kernel or self.initrd or self.cmdline or self.files or self.root)
 
 
 @dataclass(frozen=True)
@@ -370,6 +373,7 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
         initrd=machine.initrd or defaults.initrd,
         cmdline=machine.cmdline or defaults.cmdline,
         files=tuple(files_of(defaults, machine).items()),
+        root=machine.root or defaults.root,
         host=machine.on,
         adapter_latency_ns=adapter.latency if adapter else 0,
         inner=tuple(
