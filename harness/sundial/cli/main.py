@@ -22,6 +22,7 @@ COMMANDS = {
     "topology": "Topologies: list, show, check, graph.",
     "up": "Boot a topology's machines and keep them up.",
     "exec": "Run a command in a machine that is up.",
+    "cp": "Copy files to or from a machine that is up.",
     "console": "Connect the terminal to a machine's console.",
     "virsh": "Query machines that are up with virsh's commands.",
     "down": "Take down machines that are up.",

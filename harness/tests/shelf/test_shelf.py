@@ -179,7 +179,7 @@ def test_an_interrupted_removal_is_finished(make: Make, tmp_path: Path, monkeypa
     with pytest.raises(KeyboardInterrupt):
         remove.remove(entry)
     assert list(tmp_path.iterdir()) == []
-    # A killed one is finished by the next command, and is no run meanwhile.
+    # A killed one is finished by the next command, and is not listed before.
     (tmp_path / ".b.removed" / "wire").mkdir(parents=True)
     assert read_entries(tmp_path) == []
     remove.clean_up(tmp_path)
