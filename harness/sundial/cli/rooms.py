@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from sundial import limits
-from sundial.errors import BadInput
-from sundial.model.catalog import ROOT, WRITTEN, check_writable
+from sundial.errors import BadInput, RunFailed
+from sundial.model.catalog import INSTALLED, ROOT, WRITTEN, check_writable
 from sundial.plan.request import EMBEDDED
 
 if TYPE_CHECKING:
@@ -97,9 +97,44 @@ def exec_gathered(asked: Exec) -> Any:
     return gathered.result(_exec(asked, gathered))
 
 
+def exec_all(
+    machines: Sequence[str] | None, argv: Sequence[str], topology: str | None, seconds: float | None, *, gathered: bool
+) -> dict[str, Any]:
+    """Run a command in several machines (None: in all) at once: how each ended, as `exec_` or, `gathered`, as
+    `exec_gathered` answers it; a RunFailed of a machine that did not answer.
+
+    Output that is not gathered is passed on with the machine in front of each line. Raises BadInput, Interrupted.
+    """
+    command, several = _room("sundial.machines.command"), _room("sundial.machines.several")
+    passed = _room("sundial.machines.foreground").Passed(sys.stdout.fileno(), sys.stderr.fileno())
+    receivers: dict[str, Any] = {}
+
+    def outputs(names: Sequence[str]) -> dict[str, Any]:
+        width = max(map(len, names))
+        for name in names:
+            prefix = f"{name:<{width}} | ".encode()
+            receivers[name] = command.Gathered() if gathered else several.Prefixed(prefix, passed)
+        return receivers
+
+    try:
+        ends = _room("sundial.run.keeper").exec_all(machines, argv, seconds, outputs, topology)
+    finally:
+        if not gathered:
+            for receiver in receivers.values():
+                receiver.end()
+    if not gathered:
+        return cast("dict[str, Any]", ends)
+    return {name: end if isinstance(end, RunFailed) else receivers[name].result(end) for name, end in ends.items()}
+
+
 def _exec(asked: Exec, output: Any) -> Any:
     foreground = _room("sundial.machines.foreground").Foreground(asked.input_fd, asked.terminal, asked.seconds)
     return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
+
+
+def copying() -> Any:
+    """The module that copies files to and from machines that are up."""
+    return _room("sundial.run.copying")
 
 
 def misread(folder: Path) -> list[str]:
@@ -149,6 +184,51 @@ def take_up_abandoned() -> None:
 def in_the_making() -> list[Path]:
     """Directories of runs that are being made, or of what is up."""
     return cast("list[Path]", _room("sundial.run.directory").in_the_making(CAPTURES)) if CAPTURES.is_dir() else []
+
+
+def entries() -> list[Any]:
+    """The finished folders of captures/ as `shelf.entries.Entry`, the oldest first.
+
+    Those that a killed harness left get their names first.
+    """
+    take_up_abandoned()
+    return cast("list[Any]", _room("sundial.shelf.entries").read_entries(CAPTURES))
+
+
+def entry(folder: Path) -> Any:
+    """One of them, or a run elsewhere; None if the folder holds nothing of Sundial's."""
+    return _room("sundial.shelf.entries").read_entry(folder)
+
+
+def shelf(name: str) -> Any:
+    """A module of the room that keeps runs."""
+    return _room(f"sundial.shelf.{name}")
+
+
+def captures_removed(folder: Path) -> str | None:
+    """The date on which the captures of a run were removed, if they were."""
+    return shelf("notes").read_notes(folder).captures_removed or None
+
+
+def usage() -> list[Any]:
+    """What of Sundial takes how much of the disk: `shelf.usage.Usage`, a row each."""
+    room, places = shelf("usage"), _room("sundial.run.places").Places()
+    out, private = places.snapshots.parent, places.private
+    images = [path for path in out.glob("*") if path != places.snapshots and path.name != "cache"]
+    built = [ROOT / "harness" / each for each in ("fabric/target", "clock/build", "confine/build")]
+    caches = [out / "cache", *private.glob("*")]
+    shared = os.environ.get("SUNDIAL_CACHE")
+    rows = [
+        *room.of_captures(CAPTURES, in_the_making()),
+        room.of_places("images", images, "sundial images build makes them again"),
+        room.of_places("snapshots", [places.snapshots], "the next run makes those that it needs again"),
+        room.of_places("caches", caches, "what is used again is made again"),
+        room.of_places("programs", [path for path in built if not INSTALLED], "make setup builds them again"),
+        room.of_places("python", [Path(sys.prefix)], "make setup installs it again"),
+    ]
+    if shared:
+        rows.append(room.of_places("shared cache", [Path(shared)], "may be removed at any time"))
+    return rows
 
 
 @contextlib.contextmanager
@@ -218,6 +298,28 @@ def build_report(path: Path, *, png: bool = False, drawn: bool = True) -> Path:
     Not `drawn`, its figures are said in words alone.
     """
     return cast(Path, _able(REPORT).build_report(path, png=png, drawn=drawn).html)
+
+
+def compare(runs: Sequence[tuple[Path, str]], by: Sequence[str], limits: Sequence[str]) -> Any:
+    """What differs between runs, given by directory and name: a `seams.compare.Comparison`. Raises BadInput."""
+    bounds = [_room("sundial.compare.bounds").parse(limit) for limit in limits]
+    room = _able("sundial.compare.build")
+    return room.compare([room.Compared(path, name) for path, name in runs], by, bounds)[0]
+
+
+def comparison_words() -> Any:
+    """The module that makes text of a comparison."""
+    return _room("sundial.compare.words")
+
+
+def comparison_text(found: Any, form: str) -> str:
+    """A comparison as `csv_text` or `markdown`."""
+    return cast(str, getattr(comparison_words(), form)(found))
+
+
+def write_comparison(found: Any, page: Path) -> None:
+    """Write its page. Raises OSError."""
+    _room("sundial.compare.page").write_page(found, page)
 
 
 def ports(capture: Path) -> list[str]:

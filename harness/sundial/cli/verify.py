@@ -73,6 +73,7 @@ def verify(
         name, document = str(pcap), rooms.verify_pcap(pcap, protocol, mtu, port)
     else:
         folder = find_run(run or "")
+        _check_captures(folder)
         name, document = str(folder), rooms.verify_run(folder)
     if as_json:
         print_json(document)
@@ -80,6 +81,14 @@ def verify(
         _print(name, document, unproven, None if pcap else run)
     if document["verdict"] == "fail":
         raise VerificationFailed(f"{name}: verification failed: {counted(document['mismatches'], 'mismatch')}")
+
+
+def _check_captures(folder: Path) -> None:
+    """Raises BadInput for a run whose captures the user has removed."""
+    removed = rooms.captures_removed(folder)
+    if removed:
+        what = f"its captures were removed on {removed} (sundial rm --captures-only)"
+        raise BadInput(what, file=folder.name, allowed="a run with captures; verify.json has the verdict")
 
 
 def _check_plain(pcap: Path) -> None:
