@@ -29,7 +29,10 @@ COMMANDS = {
     "verify": "Verify a run or a capture against its protocol.",
     "report": "Verify a run again and write its report.",
     "reproduce": "Repeat a paper's experiments; compare with its numbers.",
+    "show": "Draw the ladder diagram of a call.",
+    "watch": "Print frames as they pass, or the counters of ports.",
     "open": "Open a capture in Wireshark.",
+    "wireshark": "Make Wireshark list Sundial's ports as interfaces.",
     "export": "Write the view of one port as a capture.",
     "ls": "List runs, or topologies that are up.",
 }
