@@ -279,11 +279,6 @@ def ended(pid: int, seconds: float) -> bool:
     return cast(bool, reaper.wait_gone(handle, seconds))
 
 
-def extcap() -> Any:
-    """Wireshark's extcap protocol: `Source`, and the lines that describe one."""
-    return _room("sundial.observe.extcap")
-
-
 def link_and_ports(capture: Path) -> tuple[int, list[str]]:
     """The link type of a capture, and its ports in its order. Raises BadInput."""
     return cast("tuple[int, list[str]]", _room("sundial.observe.follow").link_and_ports(capture))

@@ -7,11 +7,11 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 import sundial
+from sundial.cli import extcap as lines
 from sundial.cli import rooms
 from sundial.cli.open_ import COLUMNS
 from sundial.cli.runs import captures as captures_of
@@ -102,10 +102,11 @@ def extcap(
       sundial wireshark extcap --extcap-interfaces
       sundial wireshark extcap --capture --extcap-interface sundial:TOPOLOGY:lan --fifo FILE
     """
-    lines = rooms.extcap()
     if interfaces:
         _print(lines.interfaces([source for source, _, _ in _sources()], sundial.__version__))
         return
+    if config and interface is not None and lines.is_of_port(interface):
+        return  # nothing to choose, and Wireshark asks for each when it starts
     if not (dlts or config or capture):
         raise BadInput(
             "extcap has nothing to do", allowed="--extcap-interfaces, --extcap-dlts, --extcap-config or --capture"
@@ -121,11 +122,11 @@ def extcap(
         _capture(source, path, keeper_pid, fifo, port)
 
 
-def _capture(source: Any, path: Path, keeper_pid: int, fifo: Path | None, port: str | None) -> None:
+def _capture(source: lines.Source, path: Path, keeper_pid: int, fifo: Path | None, port: str | None) -> None:
     """Write what is captured into the pipe, until the topology is down or the reader has enough."""
     if fifo is None:
         raise BadInput("--fifo is missing", allowed="--fifo FILE")
-    at = source.port if source.port is not None else None if port in (None, rooms.extcap().ALL) else port
+    at = source.port if source.port is not None else None if port in (None, lines.ALL) else port
     if at is not None and at not in source.ports:
         raise BadInput(f"{at!r} is not a port of {source.segment}", field="--at", allowed=", ".join(source.ports))
     try:
@@ -142,17 +143,16 @@ def _print(lines: Iterator[str]) -> None:
         click.echo(line)
 
 
-def _sources() -> Iterator[tuple[Any, Path, int]]:
+def _sources() -> Iterator[tuple[lines.Source, Path, int]]:
     """What is listed, each with its capture and the process that writes it."""
-    source = rooms.extcap().Source
     for kept in rooms.kept():
         for segment, path in captures_of(kept.captures).items():
             link, ports = rooms.link_and_ports(path)
             for port in (None, *ports):
-                yield source(kept.topology, segment, port, link, ports), path, kept.pid
+                yield lines.Source(kept.topology, segment, port, link, ports), path, kept.pid
 
 
-def _find(interface: str | None) -> tuple[Any, Path, int]:
+def _find(interface: str | None) -> tuple[lines.Source, Path, int]:
     known = {source.value: (source, path, pid) for source, path, pid in _sources()}
     if interface not in known:
         raise BadInput(

@@ -36,6 +36,8 @@ _NOWHERE = "/nonexistent"
 ENVIRONMENT = {
     # A user's own preferences must not change what is found.
     "WIRESHARK_CONFIG_DIR": _NOWHERE,
+    # Nor must plugins, such as those that `sundial wireshark install` has put there.
+    "HOME": _NOWHERE,
     # Names of vendors, ports and enterprises: -n shows none, and to read them, for each section of a capture (-M)
     # again, is half of what a small capture takes. To root, Wireshark gives them nevertheless.
     "WIRESHARK_DATA_DIR": _NOWHERE,

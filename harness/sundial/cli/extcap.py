@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sundial.observe.erf import ERF_LINK
-from sundial.observe.pcap import ETHERNET_LINK
-
 PREFIX = "sundial"
 ALL = "all"
 """The value of --at for all ports."""
-_USER1 = 148
 _LINKS = {
-    ETHERNET_LINK: ("EN10MB", "Ethernet"),
-    ERF_LINK: ("ERF", "Extensible Record Format: PDUs or cells of ATM"),
-    _USER1: ("USER1", "packets of a backplane"),
+    1: ("EN10MB", "Ethernet"),
+    197: ("ERF", "Extensible Record Format: PDUs or cells of ATM"),
+    148: ("USER1", "packets of a backplane"),
 }
+"""By link type. Nothing is imported for them: Wireshark calls this several times when it starts."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,11 @@ class Source:
         """Its name in a list."""
         what = f"segment {self.segment}" if self.port is None else f"{self.port} on {self.segment}"
         return f"Sundial: {self.topology}, {what}"
+
+
+def is_of_port(value: str) -> bool:
+    """True for the name of a port's interface, false for a segment's."""
+    return value.count(":") > 2
 
 
 def interfaces(sources: Iterable[Source], version: str) -> Iterator[str]:
