@@ -25,6 +25,22 @@ SCENARIOS = of(lambda: catalog.names("scenario"))
 TOPOLOGIES = of(lambda: catalog.names("topology"))
 
 
+def _runs() -> Iterable[str]:
+    from sundial.cli.runs import LATEST, list_runs
+
+    return [LATEST, *(folder.name for folder, _ in list_runs())]
+
+
+def _kept() -> Iterable[str]:
+    from sundial.cli import rooms
+
+    return [kept.topology for kept in rooms.kept()]
+
+
+RUNS = of(_runs)
+RUNS_OR_KEPT = of(lambda: [*_kept(), *_runs()])
+
+
 def _recipes() -> Iterable[str]:
     from sundial.model.images import IMAGES
 

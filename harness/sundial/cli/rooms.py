@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from sundial import limits
 from sundial.errors import BadInput, RunFailed
-from sundial.model.catalog import INSTALLED, ROOT, WRITTEN, check_writable
+from sundial.model.catalog import DISSECTORS, INSTALLED, LAUNCHER, ROOT, WRITTEN, check_writable
 from sundial.plan.request import EMBEDDED
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 CAPTURES = WRITTEN.captures
 LOGS = WRITTEN.state / ".sundial" / "log"
 """Tracebacks of faults of Sundial itself."""
+DOWN_S = 5.0
+"""So long a topology that does not answer may take to be down."""
 VERIFY, REPORT = "sundial.verify", "sundial.report.build"
 WARMING_NICE = 5
 """Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
@@ -336,6 +338,105 @@ def stream_view(capture: Path, port: str | None, to: BinaryIO, keeper_pid: int |
 def write_view(capture: Path, port: str | None, path: Path, keeper_pid: int | None = None) -> None:
     """The same into a file that is written whole or not at all. Raises BadInput, OSError."""
     _room("sundial.observe.follow").write_view(capture, port, path, keeper_pid)
+
+
+def watch(
+    capture: Path, port: str | None, columns: Sequence[str], shown: str | None, keeper_pid: int | None
+) -> Iterator[list[str]]:
+    """The packet list of a capture as a port saw it, in these columns; with `keeper_pid`, of what is appended until
+    that process has ended. Raises BadInput, HostLacks."""
+    feed = partial(_room("sundial.observe.follow").stream_view, capture, port)
+    scripts, preferences = dissection(capture)
+    listed = _able("sundial.observe.tshark").list_frames(
+        lambda to: feed(to, keeper_pid),
+        columns,
+        name=capture,
+        options=[*scripts, *preferences],
+        display_filter=shown,
+        before=viewer_user(),
+    )
+    return cast("Iterator[list[str]]", listed)
+
+
+def port_counts(kept: Kept) -> Sequence[Any] | None:
+    """What each port of a topology has counted; None: it is down."""
+
+    try:
+        counters = _room("sundial.run.keeper").status(kept.topology)["counters"]
+    except (BadInput, RunFailed):
+        if ended(kept.pid, DOWN_S):
+            return None
+        raise
+    return cast("Sequence[Any]", _room("sundial.observe.counted").port_counts(counters))
+
+
+def ended(pid: int, seconds: float) -> bool:
+    """True if a process has ended, or does within so many seconds."""
+    reaper = _room("sundial.machines.reaper")
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    return cast(bool, reaper.wait_gone(handle, seconds))
+
+
+def link_and_ports(capture: Path) -> tuple[int, list[str]]:
+    """The link type of a capture, and its ports in its order. Raises BadInput."""
+    return cast("tuple[int, list[str]]", _room("sundial.observe.follow").link_and_ports(capture))
+
+
+def viewer_places(listed: str) -> dict[str, Path] | None:
+    """Where Wireshark looks for what is installed, from what `tshark -G folders` prints."""
+    room = _room("sundial.report.viewer_profile")
+    return cast("dict[str, Path] | None", room.places(room.folders(listed)))
+
+
+def viewer_files(columns: Sequence[tuple[str, str]]) -> tuple[str, str, dict[str, str]]:
+    """What is installed: the program for extcap, the loader of dissectors, the files of the profile."""
+    room = _room("sundial.report.viewer_profile")
+    return room.extcap_script(LAUNCHER), room.loader(DISSECTORS), room.profile(columns)
+
+
+def viewer_mark() -> str:
+    """What each installed file has in it."""
+    return cast(str, _room("sundial.report.viewer_profile").MARK)
+
+
+def dissection(capture: Path) -> tuple[list[str], list[str]]:
+    """Words of Wireshark's and tshark's command line that make them dissect a capture of Sundial: scripts, the rest."""
+    viewer = _room("sundial.report.viewer")
+    return viewer.scripts(), viewer.preferences(capture)
+
+
+def ladder(folder: Path, asked: str, *, everything: bool) -> Any:
+    """The ladder of a call: `.title`, and what the functions below draw. Raises BadInput, HostLacks."""
+    return _able("sundial.report.ladder_read").read_ladder(folder, asked, everything=everything, before=viewer_user())
+
+
+def ladder_text(ladder: Any, *, width: int, unicode: bool) -> str:
+    """A ladder for a terminal."""
+    return cast(str, _room("sundial.report.ladder_text").draw(ladder, width=width, unicode=unicode))
+
+
+def ladder_svg(ladder: Any) -> str:
+    """A ladder as an SVG document."""
+    return cast(str, _room("sundial.report.ladder_svg").draw(ladder))
+
+
+def ladder_json(ladder: Any) -> dict[str, Any]:
+    """A ladder as data, all of its frames."""
+    return cast("dict[str, Any]", _room("sundial.report.ladder_json").document(ladder))
+
+
+def notable_calls(folder: Path) -> list[dict[str, Any]]:
+    """The calls of a run that are worth a look. Raises BadInput."""
+    return cast("list[dict[str, Any]]", _able("sundial.report.ladder_json").notable_calls(folder))
+
+
+def viewer_user() -> tuple[str, ...]:
+    """Words in front of tshark and Wireshark: since 4.4 they load no dissector in Lua for root, and say nothing."""
+    checks = _room("sundial.cli.checks")
+    return cast("tuple[str, ...]", checks.started_by(checks.Host()))
 
 
 def topology_drawing(network: Network, *, as_svg: bool) -> str:
