@@ -69,6 +69,7 @@ ROOMS: dict[str, set[str]] = {
         "faults",
         "limits",
         "printable",
+        "whole",
         "kinds",
         "units",
         "model",

@@ -27,6 +27,7 @@ COMMANDS = {
     "down": "Take down machines that are up.",
     "run": "Run a scenario, verify it, and write its report.",
     "verify": "Verify a run or a capture against its protocol.",
+    "explain": "Explain a rule of verification.",
     "report": "Verify a run again and write its report.",
     "reproduce": "Repeat a paper's experiments; compare with its numbers.",
     "open": "Open a capture in Wireshark.",

@@ -32,6 +32,7 @@ CAPTURES = WRITTEN.captures
 LOGS = WRITTEN.state / ".sundial" / "log"
 """Tracebacks of faults of Sundial itself."""
 VERIFY, REPORT = "sundial.verify", "sundial.report.build"
+OTHER_RULE = "other"
 WARMING_NICE = 5
 """Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
 
@@ -181,11 +182,38 @@ def verify_run(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", _able(VERIFY).verify_run(path).to_json())
 
 
-def mismatches(run: str, document: dict[str, Any], most: int) -> list[tuple[str, str | None]]:
-    """The first mismatches of a document like verify.json: each in words, and the command that shows its frames."""
+@dataclass(frozen=True)
+class Mismatch:
+    """One mismatch of a document like verify.json, or several frames of one conversation."""
+
+    words: str
+    open: str | None
+    """The command that shows its frames."""
+    rule: str | None
+    joined: int
+    """How many mismatches it is."""
+
+
+def mismatches(run: str, document: dict[str, Any], most: int) -> list[Mismatch]:
+    """The first mismatches of a document like verify.json."""
     words = _room("sundial.verify.words")
-    problems = document.get("problems") or []
-    return [(words.in_words(problem), words.open_command(run, problem)) for problem in problems[:most]]
+    problems = words.grouped(document.get("problems") or [])
+    return [
+        Mismatch(words.in_words(each), words.open_command(run, each), each.get("rule"), words.joined_in(each))
+        for each in problems[:most]
+    ]
+
+
+def junit(ended: list[dict[str, Any]]) -> str:
+    """Runs as they ended, as JUnit XML."""
+    room = _room("sundial.verify.junit")
+    return cast(str, room.document([room.Ended(**each) for each in ended]))
+
+
+def summary(ended: list[dict[str, Any]]) -> str:
+    """The same as Markdown."""
+    ended_of = _room("sundial.verify.junit").Ended
+    return cast(str, _room("sundial.verify.markdown").document([ended_of(**each) for each in ended]))
 
 
 def first_mismatch(run: str, document: dict[str, Any]) -> tuple[str, str | None] | None:
@@ -193,6 +221,16 @@ def first_mismatch(run: str, document: dict[str, Any]) -> tuple[str, str | None]
     words = _room("sundial.verify.words")
     problem = words.to_show(document.get("problems") or [])
     return None if problem is None else (words.in_words(problem), words.open_command(run, problem))
+
+
+def rules() -> dict[str, Any]:
+    """The rules of verification by name."""
+    return cast("dict[str, Any]", _room("sundial.verify.rules").rules())
+
+
+def rule_of(field: str) -> Any:
+    """The rule of a finding's field; OTHER_RULE where no rule names it."""
+    return _room("sundial.verify.rules").rule_of(field)
 
 
 def forget_verdict(path: Path) -> None:

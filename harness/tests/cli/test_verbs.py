@@ -36,7 +36,7 @@ def _no_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_lists_every_verb_in_order(call: Call) -> None:
     result = call("--help")
     verbs = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    known = "doctor,images,topology,up,exec,console,virsh,down,run,verify,report,reproduce,open,export,ls"
+    known = "doctor,images,topology,up,exec,console,virsh,down,run,verify,explain,report,reproduce,open,export,ls"
     assert ",".join(verbs) == known
 
 
@@ -491,3 +491,20 @@ def test_virsh_asks_the_keeper_or_becomes_virsh(call: Call, monkeypatch: pytest.
     assert became == [(str(virsh), ["virsh", "-c", "qemu:///session", "dominfo", "--domain", "client"])]
     result = call("virsh", "--connect", "xen:///", "list")
     assert (result.exit_code, result.stderr.startswith("sundial: --connect: 'xen:///' is not a daemon")) == (2, True)
+
+
+def test_a_rule_is_explained(call: Call) -> None:
+    shown = call("explain", "call.packets").stdout
+    assert shown.startswith("call.packets (error)\n\nChecked: ")
+    assert all(f"\n{part}: " in shown for part in ("Source", "Causes", "In Wireshark", "Fields"))
+    assert call("explain", "request.packets").stdout == shown  # by a field
+    assert json.loads(call("explain", "call.packets", "--json").stdout)["severity"] == "error"
+    listed = [line.split()[0] for line in call("explain").stdout.splitlines()]
+    assert "mbcf.ack" in listed
+    assert [each["rule"] for each in json.loads(call("explain", "--json").stdout)] == listed
+
+
+def test_a_rule_that_is_not_there_is_refused_with_one_that_is_close(call: Call) -> None:
+    result = call("explain", "call.packet")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("sundial: there is no rule 'call.packet'; allowed: did you mean call.packets")

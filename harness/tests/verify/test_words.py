@@ -23,6 +23,10 @@ def test_a_mismatch_says_what_of_which_call_and_where() -> None:
     )
 
 
+def test_a_mismatch_names_its_rule() -> None:
+    assert in_words(problem(rule="call.count")).endswith("(wire/lan.pcapng, frames 7, 8) [call.count]")
+
+
 def test_what_has_no_call_and_no_frames_is_said_too() -> None:
     bare = problem(call=None, capture=None, frames=[], field="run", expected="complete", seen="failed", filter="")
     assert in_words(bare) == "run: expected complete, seen failed"
