@@ -165,7 +165,7 @@ class BoundField(Marker):
 
 def parse(text: object) -> Bound:
     """A bound from its text. Raises BadInput with the position of what is wrong."""
-    if not isinstance(text, str) or len(text) > TEXT_MOST:
+    if not isinstance(text, str) or not text.strip() or len(text) > TEXT_MOST:
         raise BadInput(f"{text!r} is not a bound", allowed=ALLOWED)
     bound = _Parser(text).bound()
     resolve(bound)

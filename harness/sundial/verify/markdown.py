@@ -36,7 +36,7 @@ def _details(ended: Ended) -> Iterator[str]:
     yield f"### {_cell(ended.name)}"
     yield ""
     if ended.error:
-        yield _code(str(ended.error.get("message")))
+        yield from (f"- {_code(line)}" for line in str(ended.error.get("message")).splitlines())
         yield ""
     verdict = ended.verdict or {}
     bounds = verdict.get("bounds") or []
