@@ -318,6 +318,75 @@ def reproduce(
     return room.perform(request, room.Doors(making, pin), progress)
 
 
+@dataclass(frozen=True)
+class MatrixAsked:
+    """What `matrix` was asked for; axes as typed."""
+
+    scenario: str | None
+    runs: dict[str, Path]
+    """Runs that are there, by what the user calls them; empty: runs are made."""
+    rows: str
+    columns: str
+    overrides: tuple[str, ...]
+    topology: str | None
+    scale: str | None
+    seed: int | None
+    measure: str
+    out: Path | None
+    connect: str
+    recipe: str | None
+    skip_refused: bool
+    jobs: int | None
+    command: tuple[str, ...]
+
+
+def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list[str]]]:
+    """Make a matrix of runs; answers its folder, its document, and its table as text.
+
+    Raises BadInput before anything is started; HostLacks, Interrupted.
+    """
+    _check_places(asked.out)
+    pure, room = _room("sundial.reproduce.matrix"), _able("sundial.reproduce.matrix_make")
+    measure = _room("sundial.model.bounds").parse_measure(asked.measure)
+    bounds = _room("sundial.verify.bounds")
+
+    def measured(path: Path) -> tuple[str, float] | None:
+        found = bounds.measured(path, measure)
+        return None if found is None or found.seen is None else (found.seen_text, found.to_json()["seen"])
+
+    def first(name: str, document: dict[str, Any]) -> str | None:
+        shown = first_mismatch(name, document)
+        return None if shown is None else shown[0]
+
+    report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
+    making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
+    doors = room.Doors(making, measured, first)
+    made = not asked.runs
+    empty = pure.Axis("", (), ())
+    request = room.Request(
+        asked.scenario or "",
+        pure.parse_axis(asked.rows, "--rows") if made else empty,
+        pure.parse_axis(asked.columns, "--columns") if made else empty,
+        asked.overrides,
+        asked.topology,
+        asked.scale,
+        asked.seed,
+        f"{measure.of}{measure.conditions}",
+        CAPTURES,
+        asked.out,
+        asked.connect,
+        asked.recipe,
+        asked.skip_refused,
+        asked.jobs or _room("sundial.reproduce.workers").jobs_of_this_host(),
+        asked.command,
+    )
+    if made:
+        folder, found = room.make(request, doors, progress)
+    else:
+        folder, found = room.collect(asked.runs, asked.rows, asked.columns, request, doors, progress)
+    return folder, pure.to_json(found), pure.to_text(found)
+
+
 def certify(progress: Progress, *, again: bool) -> dict[str, Any]:
     """Certify the emulator for virtual time unless it is known, or `again`; answers its version and on what that rests.
 

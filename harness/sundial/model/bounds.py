@@ -172,6 +172,15 @@ def parse(text: object) -> Bound:
     return bound
 
 
+def parse_measure(text: object) -> Bound:
+    """What a bound is about, without comparison: `p50(rtt_us) where size = 64`. Raises BadInput as `parse`."""
+    if not isinstance(text, str) or not text.strip() or len(text) > TEXT_MOST:
+        raise BadInput(f"{text!r} is not a measure", allowed="text such as 'p50(rtt_us) where size = 64'")
+    measure = _Parser(text).measure()
+    resolve(measure)
+    return measure
+
+
 # ---- text to bound ----
 
 _TOKEN = re.compile(
@@ -222,6 +231,22 @@ class _Parser:
         return token
 
     def bound(self) -> Bound:
+        function, column = self._of()
+        where = self._where()
+        comparison = self._comparison()
+        value = self._amount()
+        where = where or self._where()
+        self._take("end", "where CONDITION, or nothing more")
+        return Bound(function, column, comparison, value, where)
+
+    def measure(self) -> Bound:
+        """As a bound that any value meets."""
+        function, column = self._of()
+        where = self._where()
+        self._take("end", "where CONDITION, or nothing more")
+        return Bound(function, column, ">=", Amount(Decimal(0)), where)
+
+    def _of(self) -> tuple[str, Name | None]:
         function = self._take("word", FUNCTIONS_ALLOWED)
         if function.text not in PLAIN_FUNCTIONS and not _PERCENTILE.fullmatch(function.text):
             close = difflib.get_close_matches(function.text, [*PLAIN_FUNCTIONS, "p50", "p95", "p99"], n=1)
@@ -230,12 +255,7 @@ class _Parser:
         self._take("mark", "( after the function", "(")
         column = None if self._is("mark", ")") else self._name()
         self._take("mark", ") after the column", ")")
-        where = self._where()
-        comparison = self._comparison()
-        value = self._amount()
-        where = where or self._where()
-        self._take("end", "where CONDITION, or nothing more")
-        return Bound(function.text, column, comparison, value, where)
+        return function.text, column
 
     def _where(self) -> tuple[Condition, ...]:
         if not self._is("word", "where"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of a scenario (`expect.metrics`) on the tables of a run. Pure: tables in, outcomes out.
+"""Bounds of a scenario (`expect.metrics`) on the tables of a run. Pure but for `measured`: tables in, outcomes out.
 
 Calls before the measured ones are left out unless a condition names `warmup`. Missing values are left out. All
 arithmetic is exact: a bound with `==` means what it says where time is virtual.
@@ -7,9 +7,11 @@ arithmetic is exact: a bound with `==` means what it says where time is virtual.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -205,3 +207,14 @@ def check(outcomes: Sequence[Outcome]) -> pl.DataFrame:
         for each in outcomes
         if not each.met
     )
+
+
+def measured(run_dir: Path, measure: Bound) -> Outcome | None:
+    """A measure of a run that was verified; None where a table is missing."""
+    try:
+        samples = pl.read_parquet(run_dir / "samples.parquet")
+        observed = pl.read_parquet(run_dir / "observed.parquet")
+        counters = json.loads((run_dir / "wire" / "counters.json").read_bytes())
+    except (OSError, ValueError, pl.exceptions.PolarsError):
+        return None
+    return evaluate(measure, tables_of(samples, observed, counters), counters.get("virtual_ns"))

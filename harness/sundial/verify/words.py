@@ -45,7 +45,7 @@ def grouped(problems: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         words = f"{len(frames)} frames of {talk['protocol']} between {ends[0]} and {ends[1]}"
         ports = (f"{talk['protocol'].lower()}.port == {end[2]}" for end in (one, other))
         view = " && ".join((f"ip.addr == {one[0]}", f"ip.addr == {other[0]}", *ports))
-        joined = {"frames": frames, "seen": words, "filter": view, "joined": joined_in(before or {}) + 1}
+        joined = {"frames": sorted(frames), "seen": words, "filter": view, "joined": joined_in(before or {}) + 1}
         shown[key] = problem if before is None else {**problem, **joined}
     return list(shown.values())
 
