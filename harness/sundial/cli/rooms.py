@@ -347,7 +347,10 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
     """
     _check_places(asked.out)
     pure, room = _room("sundial.reproduce.matrix"), _able("sundial.reproduce.matrix_make")
-    measure = _room("sundial.model.bounds").parse_measure(asked.measure)
+    try:
+        measure = _room("sundial.model.bounds").parse_measure(asked.measure)
+    except BadInput as error:
+        raise error.within(file="--measure") from None
     bounds = _room("sundial.verify.bounds")
 
     def measured(path: Path) -> tuple[str, float] | None:

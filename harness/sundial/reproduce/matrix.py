@@ -233,4 +233,4 @@ def counted_words(matrix: Matrix) -> Iterator[str]:
     for verdict in get_args(Verdict):
         number = len(matrix.having(verdict))
         if number:
-            yield f"{number} {WORDS[verdict]}"
+            yield f"{number} {'with ' if verdict == 'fail' else ''}{WORDS[verdict]}"

@@ -7,14 +7,16 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from sundial.errors import BadInput
+from sundial.model import catalog
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
+from sundial.model.overrides import SET
 from sundial.plan.request import Progress, RunRequest
 from sundial.reproduce.matrix import (
     Axis,
@@ -127,20 +129,33 @@ def _finish(partial: Path, final: Path, lock: int) -> None:
 def _plan(request: Request) -> list[_Planned]:
     """Every cell's experiment. Raises BadInput for the first that is refused, unless such cells are skipped; in any
     case where all are."""
-    planned, errors = [], []
+    catalog.find("scenario", request.scenario)  # before any cell
+    planned: list[_Planned] = []
+    errors: list[tuple[tuple[int, int], BadInput]] = []
     for place in pairs(request.rows, request.columns):
         try:
             planned.append(_Planned(place, _experiment(request, place)))
         except BadInput as error:
-            errors.append(error)
-            if not request.skip_refused:
-                where = f"{request.rows.labels[place[0]]} x {request.columns.labels[place[1]]}"
-                error.hint = f"the cell is {where}; --skip-refused leaves such cells empty"
-                raise
+            errors.append((place, _named(request, error)))
             planned.append(_Planned(place, None, error.problems[0].what))
-    if len(errors) == len(planned):
-        raise errors[0]
+    if errors and (len(errors) == len(planned) or not request.skip_refused):
+        (row, column), error = errors[0]
+        if len(errors) < len(planned):
+            where = f"{request.rows.labels[row]} x {request.columns.labels[column]}"
+            error.hint = f"the cell is {where}; --skip-refused leaves such cells empty"
+        raise error
     return planned
+
+
+def _named(request: Request, error: BadInput) -> BadInput:
+    """The same error, with the axis in place of `--set` where the axis set the field."""
+    axes = {request.rows.key: "--rows", request.columns.key: "--columns"}
+    return BadInput.many(
+        [
+            replace(problem, file=axes.get(problem.field or "", problem.file) if problem.file == SET else problem.file)
+            for problem in error.problems
+        ]
+    )
 
 
 def _experiment(request: Request, place: tuple[int, int]) -> Experiment:
@@ -275,7 +290,7 @@ def collect(
                 if report is not None and report.is_file():
                     links[row, column] = os.path.relpath(report, final)
         names = (str((each.get("scenario") or {}).get("name")) for each in documents.values())
-        scenario = " and ".join(dict.fromkeys(names))
+        scenario = ", ".join(dict.fromkeys(names))
         matrix = Matrix(axes[0], axes[1], tuple(cells), scenario, request.measure, request.command)
         _write(partial, matrix, links)
     finally:

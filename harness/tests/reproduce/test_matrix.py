@@ -20,6 +20,7 @@ from sundial.reproduce.matrix import Axis, Cell, Matrix, axis_of_runs, label, pa
 from sundial.reproduce.matrix_make import Doors, Request, collect, make
 from sundial.reproduce.matrix_page import page
 from sundial.reproduce.worker import Making
+from sundial.seams.matrix import MatrixDocument
 
 LOSS = "segments.wan.impairments.both.loss"
 
@@ -95,6 +96,7 @@ def test_each_cell_is_a_run_with_both_values(tmp_path: Path) -> None:
     assert {cell.verdict for cell in matrix.cells} == {"pass"}
     assert (matrix.cells[0].figure, matrix.cells[0].retransmissions, matrix.status) == ("5 us", 3, 0)
     document = json.loads((folder / "matrix.json").read_text())
+    assert MatrixDocument.model_validate(document).model_dump(mode="json") == document
     assert [cell["run"] for cell in document["cells"]][3] == "runs/02-02-5-pct-1024-4096"
     table = list(csv.DictReader(io.StringIO((folder / "matrix.csv").read_text())))
     assert [row["column"] for row in table] == ["64", "1024, 4096"] * 2
@@ -124,8 +126,17 @@ def test_the_page_links_each_report_and_is_well_formed(tmp_path: Path) -> None:
     assert read.open == []
     assert [link for link in read.links if not (folder / link).is_file()] == []
     assert len([link for link in read.links if link.endswith("report.html")]) == 4
-    assert "4 cells: 2 verified, 2 mismatches." in text
+    assert "4 cells: 2 verified, 2 with mismatches." in text
     assert "first of runs/02-01-5-pct-1" in text
+
+
+def test_an_error_names_the_axis(tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as caught:
+        make(request(tmp_path, f"{LOSS}=0 %,101 %", "calls=1"), Fake().doors(), Quiet())
+    assert str(caught.value).startswith(f"--rows: {LOSS}: '101 %' is out of range")
+    assert "the cell is 101 % x 1" in str(caught.value.hint)
+    with pytest.raises(BadInput, match="there is no scenario 'nosuch'"):
+        make(request(tmp_path, "calls=1", "sizes=1", scenario="nosuch"), Fake().doors(), Quiet())
 
 
 def test_a_page_escapes_what_it_shows() -> None:
