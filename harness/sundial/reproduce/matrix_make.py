@@ -139,11 +139,11 @@ def _plan(request: Request) -> list[_Planned]:
             errors.append((place, _named(request, error)))
             planned.append(_Planned(place, None, error.problems[0].what))
     if errors and (len(errors) == len(planned) or not request.skip_refused):
-        (row, column), error = errors[0]
+        (row, column), first = errors[0]
         if len(errors) < len(planned):
             where = f"{request.rows.labels[row]} x {request.columns.labels[column]}"
-            error.hint = f"the cell is {where}; --skip-refused leaves such cells empty"
-        raise error
+            first.hint = f"the cell is {where}; --skip-refused leaves such cells empty"
+        raise first
     return planned
 
 
