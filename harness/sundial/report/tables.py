@@ -301,11 +301,11 @@ def bounds(verify: Mapping[str, Any] | None) -> Table | None:
     if not found:
         return None
     rows = tuple(
-        (str(each["bound"]), str(each["words"]), whole(each["rows"]), "met" if each["met"] else "NOT MET")
+        (str(each["bound"]), "met" if each["met"] else "NOT MET", str(each["words"]), whole(each["rows"]))
         for each in found
     )
     alarms = frozenset(place for place, each in enumerate(found) if not each["met"])
-    columns = (Column("bound", "prose"), Column("seen", "word"), Column("rows"), Column("verdict", "word"))
+    columns = (*words("bound", "verdict", "seen"), Column("rows"))
     return Table("Bounds of the scenario", columns, rows, alarms)
 
 
