@@ -118,6 +118,13 @@ def test_a_rule_has_a_severity_and_all_parts() -> None:
         assert all(words.endswith((".", "`", "?")) for words in rule.parts.values()), rule.name
 
 
+def test_files_that_a_rule_names_are_there() -> None:
+    root = HERE.parents[2]
+    for rule in rules().values():
+        for named in re.findall(r"\b(?:harness|guest-apps)/[\w./-]*\w", rule.parts["Source"]):
+            assert (root / named).is_file(), (rule.name, named)
+
+
 @pytest.mark.parametrize(
     ("field", "name"),
     [
