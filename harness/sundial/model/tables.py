@@ -101,6 +101,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = {
     "summary": {
         **{name: _IDENTITY[name] for name in ("app", "transport", "procedure", "size", "client")},
         "calls": _number("Measured calls."),
+        "ok": _number("Measured calls with the right reply."),
         "errors": _number("Measured calls that failed."),
         "retransmissions": _number("Retransmissions that the client counts."),
         **{

@@ -45,9 +45,17 @@ class Ended:
     seconds: float = 0.0
 
     @property
+    def failure(self) -> Mapping[str, Any] | None:
+        """What ended the command, or the run itself where an earlier command made it."""
+        if self.error is not None or self.run.get("status") in (None, "complete"):
+            return self.error
+        error = self.run.get("error")
+        return error if isinstance(error, Mapping) else {"message": f"the run is {self.run['status']}"}
+
+    @property
     def passed(self) -> bool:
         """Whether nothing is wrong."""
-        return self.error is None and self.verdict is not None and self.verdict["verdict"] != "fail"
+        return self.failure is None and self.verdict is not None and self.verdict["verdict"] != "fail"
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ def _suite(ended: Ended) -> ElementTree.Element:
         if case.message is not None:
             kind = "error" if case.is_error else "failure"
             ElementTree.SubElement(made, kind, {"message": _clean(case.message)}).text = _clean(case.text)
-    tail = (ended.error or {}).get("console_tail") or ()
+    tail = (ended.failure or {}).get("console_tail") or ()
     if tail:
         ElementTree.SubElement(suite, "system-out").text = _clean("\n".join(map(str, tail[-CONSOLE_LINES:])))
     return suite
@@ -116,11 +124,12 @@ def _properties(ended: Ended) -> Iterator[tuple[str, str]]:
 
 def _cases(ended: Ended) -> Iterator[_Case]:
     suite = ended.name.partition(" ")[0]
-    error = ended.error
+    error = ended.failure
     if error is not None:
         message = str(error.get("message", "")).splitlines() or [""]
         text = "\n".join([*message, *([f"hint: {error['hint']}"] if error.get("hint") else [])])
-        yield _Case(suite, "the run comes to its end", f"status {error.get('exit_code')}: {message[0]}", text, True)
+        status = f"status {error['exit_code']}: " if "exit_code" in error else ""
+        yield _Case(suite, "the run comes to its end", f"{status}{message[0]}", text, True)
     elif ended.verdict is not None:
         yield _Case(suite, "the run comes to its end")
     if ended.verdict is not None:

@@ -26,7 +26,8 @@ def document(ended: Sequence[Ended]) -> str:
 
 def _row(ended: Ended) -> str:
     verdict = ended.verdict or {}
-    words = f"error ({ended.error.get('exit_code')})" if ended.error else str(verdict.get("verdict"))
+    error = ended.failure
+    words = str(verdict.get("verdict")) if error is None else f"error ({error.get('exit_code', 'run')})"
     mark = "✅" if ended.passed else "❌"
     numbers = (str(verdict.get(name, DASH)) for name in ("calls", "mismatches"))
     return f"| {_cell(ended.name)} | {mark} {words} | {' | '.join(numbers)} |"
@@ -35,8 +36,8 @@ def _row(ended: Ended) -> str:
 def _details(ended: Ended) -> Iterator[str]:
     yield f"### {_cell(ended.name)}"
     yield ""
-    if ended.error:
-        yield from (f"- {_code(line)}" for line in str(ended.error.get("message")).splitlines())
+    if ended.failure is not None:
+        yield from (f"- {_code(line)}" for line in str(ended.failure.get("message")).splitlines())
         yield ""
     verdict = ended.verdict or {}
     bounds = verdict.get("bounds") or []

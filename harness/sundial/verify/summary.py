@@ -49,6 +49,7 @@ def of_calls(samples: pl.DataFrame, by: Sequence[str] = POINT) -> pl.DataFrame:
         .group_by(by)
         .agg(
             calls=pl.len().cast(pl.Int64),
+            ok=pl.col("ok").sum().cast(pl.Int64),
             errors=(~pl.col("ok")).sum().cast(pl.Int64),
             retransmissions=pl.col("retransmits").cast(pl.Int64).sum(),
         )

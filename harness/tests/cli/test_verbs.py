@@ -510,3 +510,38 @@ def test_a_rule_that_is_not_there_is_refused_with_one_that_is_close(call: Call) 
     result = call("explain", "call.packet")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("sundial: there is no rule 'call.packet'; allowed: did you mean call.packets")
+
+
+def test_a_verdict_is_written_for_ci(
+    call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_run("a", seed=5, captures={"wire/lan.pcapng": "ab"})
+    verdict: dict[str, Any] = {"verdict": "pass", "calls": 3, "mismatches": 0, "problems": []}
+    monkeypatch.setattr(rooms, "verify_run", lambda path: verdict)
+    files = ["--junit", str(tmp_path / "t.xml"), "--summary", str(tmp_path / "t.md")]
+    assert call("verify", "a", *files).exit_code == 0
+    text = (tmp_path / "t.xml").read_text()
+    assert '<property name="sha256 wire/lan.pcapng" value="ab" />' in text
+    assert '<property name="seed" value="5" />' in text
+    assert "| a | ✅ pass | 3 | 0 |" in (tmp_path / "t.md").read_text()
+    assert call("verify", "b", *files).exit_code == 2
+    assert "there is no run" in (tmp_path / "t.xml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--rows", "a=1", "--columns", "b=2"], "give either SCENARIO or --from RUN"),
+        (["loss", "--from", "a", "--rows", "a=1", "--columns", "b=2"], "give either SCENARIO or --from RUN"),
+        (["--from", "a", "--seed", "1", "--rows", "a", "--columns", "b"], "runs that are there cannot be changed"),
+        (["--from", "b", "--rows", "a", "--columns", "b"], "there is no run 'b'"),
+        (["loss", "--rows", "calls", "--columns", "b=2"], "--rows: 'calls' is not an axis"),
+        (["loss", "--rows", "calls=1", "--columns", "sizes=1", "--measure", "p50"], "--measure: 'p50': at character 4"),
+        (["loss", "--columns", "sizes=1"], "Missing option '--rows'"),
+    ],
+)
+def test_a_matrix_of_another_form_is_refused(call: Call, make_run: MakeRun, words: list[str], line: str) -> None:
+    make_run("a")
+    result = call("matrix", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert line in result.stderr

@@ -151,6 +151,15 @@ def test_a_run_that_failed_is_an_error_beside_what_was_verified() -> None:
     assert root.findtext("testsuite/system-out") == "a?[0m\nb"
 
 
+def test_a_run_that_had_failed_is_an_error_when_it_is_verified_again() -> None:
+    run = {**RUN, "status": "failed", "error": {"exit_code": 4, "message": "client: no"}}
+    root = valid(document([Ended("s", "r", run, verdict([problem()]))]))
+    assert failed(root, "error")[END_CASE].get("message") == "status 4: client: no"
+    assert "| s | ❌ error (4) | 4 | 1 |" in markdown.document([Ended("s", "r", run, verdict([problem()]))])
+    stopped = {"status": "interrupted", "error": None}
+    assert failed(valid(document([Ended("s", "r", stopped)])), "error")[END_CASE].text == "the run is interrupted"
+
+
 def test_a_run_that_was_refused_is_an_error_alone() -> None:
     root = valid(
         document([Ended("nothing", error={"exit_code": 2, "message": "there is no scenario\nx", "hint": None})])
