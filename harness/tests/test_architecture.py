@@ -71,6 +71,7 @@ ROOMS: dict[str, set[str]] = {
         "faults",
         "limits",
         "printable",
+        "whole",
         "kinds",
         "units",
         "model",

@@ -28,6 +28,8 @@ COMMANDS = {
     "down": "Take down machines that are up.",
     "run": "Run a scenario, verify it, and write its report.",
     "verify": "Verify a run or a capture against its protocol.",
+    "explain": "Explain a rule of verification.",
+    "matrix": "Run all against all: rows by columns, one page.",
     "report": "Verify a run again and write its report.",
     "reproduce": "Repeat a paper's experiments; compare with its numbers.",
     "show": "Draw the ladder diagram of a call.",

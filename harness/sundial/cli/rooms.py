@@ -34,6 +34,7 @@ LOGS = WRITTEN.state / ".sundial" / "log"
 DOWN_S = 5.0
 """So long a topology that does not answer may take to be down."""
 VERIFY, REPORT = "sundial.verify", "sundial.report.build"
+OTHER_RULE = "other"
 WARMING_NICE = 5
 """Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
 
@@ -263,11 +264,38 @@ def verify_run(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", _able(VERIFY).verify_run(path).to_json())
 
 
-def mismatches(run: str, document: dict[str, Any], most: int) -> list[tuple[str, str | None]]:
-    """The first mismatches of a document like verify.json: each in words, and the command that shows its frames."""
+@dataclass(frozen=True)
+class Mismatch:
+    """One mismatch of a document like verify.json, or several frames of one conversation."""
+
+    words: str
+    open: str | None
+    """The command that shows its frames."""
+    rule: str | None
+    joined: int
+    """How many mismatches it is."""
+
+
+def mismatches(run: str, document: dict[str, Any], most: int) -> list[Mismatch]:
+    """The first mismatches of a document like verify.json."""
     words = _room("sundial.verify.words")
-    problems = document.get("problems") or []
-    return [(words.in_words(problem), words.open_command(run, problem)) for problem in problems[:most]]
+    problems = words.grouped(document.get("problems") or [])
+    return [
+        Mismatch(words.in_words(each), words.open_command(run, each), each.get("rule"), words.joined_in(each))
+        for each in problems[:most]
+    ]
+
+
+def junit(ended: list[dict[str, Any]]) -> str:
+    """Runs as they ended, as JUnit XML."""
+    room = _room("sundial.verify.junit")
+    return cast(str, room.document([room.Ended(**each) for each in ended]))
+
+
+def summary(ended: list[dict[str, Any]]) -> str:
+    """The same as Markdown."""
+    ended_of = _room("sundial.verify.junit").Ended
+    return cast(str, _room("sundial.verify.markdown").document([ended_of(**each) for each in ended]))
 
 
 def first_mismatch(run: str, document: dict[str, Any]) -> tuple[str, str | None] | None:
@@ -275,6 +303,16 @@ def first_mismatch(run: str, document: dict[str, Any]) -> tuple[str, str | None]
     words = _room("sundial.verify.words")
     problem = words.to_show(document.get("problems") or [])
     return None if problem is None else (words.in_words(problem), words.open_command(run, problem))
+
+
+def rules() -> dict[str, Any]:
+    """The rules of verification by name."""
+    return cast("dict[str, Any]", _room("sundial.verify.rules").rules())
+
+
+def rule_of(field: str) -> Any:
+    """The rule of a finding's field; OTHER_RULE where no rule names it."""
+    return _room("sundial.verify.rules").rule_of(field)
 
 
 def forget_verdict(path: Path) -> None:
@@ -360,7 +398,6 @@ def watch(
 
 def port_counts(kept: Kept) -> Sequence[Any] | None:
     """What each port of a topology has counted; None: it is down."""
-
     try:
         counters = _room("sundial.run.keeper").status(kept.topology)["counters"]
     except (BadInput, RunFailed):
@@ -481,6 +518,78 @@ def reproduce(
     at_once = jobs or _room("sundial.reproduce.workers").jobs_of_this_host()
     request = room.Request(name, scale, seed, CAPTURES, out, connect, command, at_once)
     return room.perform(request, room.Doors(making, pin), progress)
+
+
+@dataclass(frozen=True)
+class MatrixAsked:
+    """What `matrix` was asked for; axes as typed."""
+
+    scenario: str | None
+    runs: dict[str, Path]
+    """Runs that are there, by what the user calls them; empty: runs are made."""
+    rows: str
+    columns: str
+    overrides: tuple[str, ...]
+    topology: str | None
+    scale: str | None
+    seed: int | None
+    measure: str
+    out: Path | None
+    connect: str
+    recipe: str | None
+    skip_refused: bool
+    jobs: int | None
+    command: tuple[str, ...]
+
+
+def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list[str]]]:
+    """Make a matrix of runs; answers its folder, its document, and its table as text.
+
+    Raises BadInput before anything is started; HostLacks, Interrupted.
+    """
+    _check_places(asked.out)
+    pure, room = _room("sundial.reproduce.matrix"), _able("sundial.reproduce.matrix_make")
+    try:
+        measure = _room("sundial.model.bounds").parse_measure(asked.measure)
+    except BadInput as error:
+        raise error.within(file="--measure") from None
+    bounds = _room("sundial.verify.bounds")
+
+    def measured(path: Path) -> tuple[str, float] | None:
+        found = bounds.measured(path, measure)
+        return None if found is None or found.seen is None else (found.seen_text, found.to_json()["seen"])
+
+    def first(name: str, document: dict[str, Any]) -> str | None:
+        shown = first_mismatch(name, document)
+        return None if shown is None else shown[0]
+
+    report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
+    making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
+    doors = room.Doors(making, measured, first)
+    made = not asked.runs
+    empty = pure.Axis("", (), ())
+    request = room.Request(
+        asked.scenario or "",
+        pure.parse_axis(asked.rows, "--rows") if made else empty,
+        pure.parse_axis(asked.columns, "--columns") if made else empty,
+        asked.overrides,
+        asked.topology,
+        asked.scale,
+        asked.seed,
+        f"{measure.of}{measure.conditions}",
+        CAPTURES,
+        asked.out,
+        asked.connect,
+        asked.recipe,
+        asked.skip_refused,
+        asked.jobs or _room("sundial.reproduce.workers").jobs_of_this_host(),
+        asked.command,
+    )
+    if made:
+        folder, found = room.make(request, doors, progress)
+    else:
+        folder, found = room.collect(asked.runs, asked.rows, asked.columns, request, doors, progress)
+    return folder, pure.to_json(found), pure.to_text(found)
 
 
 def certify(progress: Progress, *, again: bool) -> dict[str, Any]:

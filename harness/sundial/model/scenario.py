@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from sundial import kinds
+from sundial.model.bounds import Bound, BoundField
 from sundial.model.fields import NAMED, NAMED_OR_FILE, PROSE, In, Strict, Whole, written
 from sundial.model.statistic import Mean, Statistic
 from sundial.model.timeline import Event
@@ -73,6 +74,9 @@ class Expect(Strict):
     that was lost or still under way. In any case they must be those that the client counted."""
     failures: Literal["none", "allowed"] = "none"
     """Calls that ended without a reply."""
+    metrics: tuple[Annotated[Bound, BoundField()], ...] = Field(default=(), exclude_if=operator.not_)
+    """Bounds on what the run measured, one text each: `p99(rtt_us) < 900 where size = 1024 and transport = udp`. An
+    unmet one is a mismatch, and so is one whose condition no row meets."""
 
 
 class Scenario(Strict):

@@ -15,6 +15,7 @@ from sundial.seams.counters import Counters
 from sundial.seams.fabric import Fabric
 from sundial.seams.fate import Fate, words
 from sundial.seams.job import Job
+from sundial.seams.matrix import MatrixDocument
 from sundial.seams.run import Run
 from sundial.seams.samples import Line
 from sundial.seams.trace import Points
@@ -29,6 +30,7 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "fabric": TypeAdapter(Fabric),
     "fate": Fate,
     "job": TypeAdapter(Job),
+    "matrix": TypeAdapter(MatrixDocument),
     "points": TypeAdapter(Points),
     "run": TypeAdapter(Run),
     "samples": Line,
