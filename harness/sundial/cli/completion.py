@@ -69,6 +69,13 @@ def _up() -> Iterable[str]:
     return [kept.topology for kept in rooms.kept()]
 
 
+def _segments() -> Iterable[str]:
+    from sundial.draft.texts import SEGMENTS
+
+    return SEGMENTS
+
+
+SEGMENTS = of(_segments)
 RUNS = of(_runs)
 UP = of(_up)
 MACHINES = of(_machines)
