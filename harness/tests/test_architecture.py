@@ -48,6 +48,8 @@ ROOMS: dict[str, set[str]] = {
     "verify": {"", "errors", "printable", "whole", "kinds", "units", "seams", "expect", "model", "plan", "observe"},
     "judge": {"", "errors", "kinds", "seams", "expect", "model", "observe", "verify"},
     "report": {"", "errors", "printable", "whole", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
+    "shelf": {"", "errors", "whole"},
+    "compare": {"", "errors", "printable", "whole", "units", "seams", "model", "observe", "report"},
     "reproduce": {
         "",
         "errors",
@@ -79,6 +81,8 @@ ROOMS: dict[str, set[str]] = {
         "observe",
         "verify",
         "report",
+        "shelf",
+        "compare",
         "reproduce",
     },
 }

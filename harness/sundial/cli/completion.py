@@ -25,6 +25,22 @@ SCENARIOS = of(lambda: catalog.names("scenario"))
 TOPOLOGIES = of(lambda: catalog.names("topology"))
 
 
+def _runs() -> Iterable[str]:
+    from sundial.cli.runs import LATEST, list_runs
+
+    return [LATEST, *(folder.name for folder, _ in list_runs())]
+
+
+def _kept() -> Iterable[str]:
+    from sundial.cli import rooms
+
+    return [kept.topology for kept in rooms.kept()]
+
+
+RUNS = of(_runs)
+RUNS_OR_KEPT = of(lambda: [*_kept(), *_runs()])
+
+
 def _recipes() -> Iterable[str]:
     from sundial.model.images import IMAGES
 
@@ -32,3 +48,27 @@ def _recipes() -> Iterable[str]:
 
 
 RECIPES = of(_recipes)
+
+
+def _runs() -> Iterable[str]:
+    from sundial.cli import rooms
+    from sundial.cli.runs import LATEST
+
+    return [*sorted(path.parent.name for path in rooms.CAPTURES.glob("[!.]*/run.json")), LATEST]
+
+
+def _machines() -> Iterable[str]:
+    from sundial.cli import rooms
+
+    return dict.fromkeys(machine.name for kept in rooms.kept() for machine in kept.machines)
+
+
+def _up() -> Iterable[str]:
+    from sundial.cli import rooms
+
+    return [kept.topology for kept in rooms.kept()]
+
+
+RUNS = of(_runs)
+UP = of(_up)
+MACHINES = of(_machines)

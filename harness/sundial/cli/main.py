@@ -22,6 +22,7 @@ COMMANDS = {
     "topology": "Topologies: list, show, check, graph.",
     "up": "Boot a topology's machines and keep them up.",
     "exec": "Run a command in a machine that is up.",
+    "cp": "Copy files to or from a machine that is up.",
     "console": "Connect the terminal to a machine's console.",
     "virsh": "Query machines that are up with virsh's commands.",
     "down": "Take down machines that are up.",
@@ -31,9 +32,18 @@ COMMANDS = {
     "matrix": "Run all against all: rows by columns, one page.",
     "report": "Verify a run again and write its report.",
     "reproduce": "Repeat a paper's experiments; compare with its numbers.",
+    "show": "Draw the ladder diagram of a call.",
+    "watch": "Print frames as they pass, or the counters of ports.",
     "open": "Open a capture in Wireshark.",
+    "wireshark": "Make Wireshark list Sundial's ports as interfaces.",
     "export": "Write the view of one port as a capture.",
+    "compare": "Compare runs: inputs, captures, figures.",
     "ls": "List runs, or topologies that are up.",
+    "tag": "Give a run tags, which keep it.",
+    "note": "Write a note about a run.",
+    "rm": "Remove runs, or only their captures.",
+    "gc": "Remove all runs but the latest.",
+    "du": "Show what takes how much of the disk.",
 }
 """Commands in the order of use, with their texts in the list of commands. The command NAME is NAME in the module of
 that name, or `NAME_` if NAME is a word of Python."""

@@ -137,6 +137,9 @@ def _own(node: Node) -> Iterator[str]:
     for what, value in (("kernel", node.kernel), ("initrd", node.initrd), ("command line, added", node.cmdline)):
         if value is not None:
             yield f"{what} {value}"
+    if node.root is not None:
+        sources = {"packages": ", ".join(node.root.packages), "oci": node.root.oci, "folder": node.root.folder}
+        yield from (f"root, in {node.root.held}: {what} {value}" for what, value in sources.items() if value)
     for path, laid in node.files:
         content = "content in the topology" if laid.source is None else f"from {laid.source}"
         yield f"file {path} ({laid.mode:04o}) {content}"

@@ -80,6 +80,7 @@ def verify(
             ended.add(name, document)
         else:
             folder = find_run(run or "")
+            _check_captures(folder)
             name, document = str(folder), rooms.verify_run(folder)
             ended.add(reference_to(folder), document, folder)
         if as_json:
@@ -88,6 +89,14 @@ def verify(
             _print(name, document, unproven, None if pcap else run)
         if document["verdict"] == "fail":
             raise VerificationFailed(f"{name}: verification failed: {counted(document['mismatches'], 'mismatch')}")
+
+
+def _check_captures(folder: Path) -> None:
+    """Raises BadInput for a run whose captures the user has removed."""
+    removed = rooms.captures_removed(folder)
+    if removed:
+        what = f"its captures were removed on {removed} (sundial rm --captures-only)"
+        raise BadInput(what, file=folder.name, allowed="a run with captures; verify.json has the verdict")
 
 
 def _check_plain(pcap: Path) -> None:

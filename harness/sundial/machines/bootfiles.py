@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,16 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed
 from sundial.machines.archives import Conflict, LaidContent, Root, lay_over
 from sundial.machines.images import Image
+from sundial.machines.roots import BadRoot, BuiltRoot, Roots
 from sundial.model.bootable import INITRD_ALLOWED, PLAIN_ALLOWED, compression, kernel_fault, kernel_release
+from sundial.model.check_own import root_too_large
 from sundial.model.hostfiles import Unusable, check_file, check_initrd, check_kernel, read_whole
 from sundial.model.images import IMAGES
 from sundial.model.network import Node
 from sundial.plan.build import Boot
 
+RECORDED = ("sources", "packages", "bytes", "entries")
+"""Fields of a root's manifest that run.json has."""
 COMMAND_LINE_MOST = 2047
 """Of Linux on x86-64, in bytes."""
 
@@ -44,8 +48,23 @@ class BootFiles:
         return Boot(emulator, self.kernel, self.initrd, self.cmdline, self.kernel_sha256, self.initrd_sha256, qemu)
 
 
-def boot_files(node: Node, image: Image, copies: Path) -> BootFiles:
-    """What `node` boots; copies of its own files go into the folder `copies`. Raises BadInput, RunFailed."""
+def root_of(node: Node, image: Image, roots: Roots, say: Callable[[str], None]) -> BuiltRoot | None:
+    """The root of `node` with programs of others; None: it has none. Raises BadInput, HostLacks."""
+    if node.root is None:
+        return None
+    try:
+        root = roots.ensure(node.root, image, say)
+    except BadRoot as fault:
+        raise BadInput(str(fault), field=_field(node, f"root.{fault.field}"), allowed=fault.allowed) from fault
+    wrong = root_too_large(IMAGES[node.image], node.memory, root.added)
+    if wrong is not None:
+        raise BadInput(wrong.what, field=_field(node, "memory"), allowed=wrong.allowed)
+    return root
+
+
+def boot_files(node: Node, image: Image, copies: Path, root: BuiltRoot | None = None) -> BootFiles:
+    """What `node`, with this root, boots; copies of its own files go into the folder `copies`. Raises BadInput,
+    RunFailed."""
     cmdline = str(image.manifest["cmdline"])
     if not node.boots_its_own:
         return BootFiles(image.kernel, image.kernel_sha256, image.initrd, image.initrd_sha256, cmdline)
@@ -56,9 +75,11 @@ def boot_files(node: Node, image: Image, copies: Path) -> BootFiles:
         kernel, kernel_sha256 = _copied(data, copies)
         release = kernel_release(data)
     initrd, initrd_sha256 = image.initrd, image.initrd_sha256
+    if root is not None:
+        initrd, initrd_sha256 = root.initrd, root.initrd_sha256
     laid = _files(node)
     if node.initrd is not None or laid:
-        initrd, initrd_sha256 = _copied(_initrd(node, image, laid), copies)
+        initrd, initrd_sha256 = _copied(_initrd(node, image, laid, root), copies)
     words = " ".join(filter(None, (cmdline, node.cmdline)))
     if len(words) > COMMAND_LINE_MOST:
         allowed = f"{COMMAND_LINE_MOST - len(cmdline) - 1} characters behind those of image {image.name}"
@@ -77,6 +98,8 @@ def boot_files(node: Node, image: Image, copies: Path) -> BootFiles:
             for each in laid
         },
     }
+    if root is not None:
+        own["root"] = {name: root.manifest[name] for name in RECORDED}
     return BootFiles(kernel, kernel_sha256, initrd, initrd_sha256, words, own)
 
 
@@ -91,8 +114,12 @@ def _kernel(node: Node, path: str) -> bytes:
     return data
 
 
-def _initrd(node: Node, image: Image, laid: Sequence[LaidContent]) -> bytes:
-    if node.initrd is None:
+def _initrd(node: Node, image: Image, laid: Sequence[LaidContent], root: BuiltRoot | None) -> bytes:
+    if root is not None:
+        data = root.initrd.read_bytes()
+        if hashlib.sha256(data).hexdigest() != root.initrd_sha256:
+            raise RunFailed("its root was made again meanwhile", machine=node.name, hint="run it again")
+    elif node.initrd is None:
         data = image.initrd.read_bytes()
         if hashlib.sha256(data).hexdigest() != image.initrd_sha256:
             raise RunFailed(f"image {image.name} was built again meanwhile", hint="run it again")

@@ -29,7 +29,7 @@ DECLARATION = "image.toml"
 FOLDER = ROOT / "images"
 OWN = "own"
 """The recipe of an image that declares none."""
-BESIDE_RECIPES = frozenset({"cache", "snapshots"})
+BESIDE_RECIPES = frozenset({"cache", "roots", "snapshots"})
 """Folders of images/out that do not belong to a recipe."""
 
 Role = Literal["host", "bridge"]

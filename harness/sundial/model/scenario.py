@@ -18,6 +18,7 @@ from sundial import kinds
 from sundial.model.bounds import Bound, BoundField
 from sundial.model.fields import NAMED, NAMED_OR_FILE, PROSE, In, Strict, Whole, written
 from sundial.model.statistic import Mean, Statistic
+from sundial.model.timeline import Event
 from sundial.model.workload import CallsField, Series, SizesField, Warmup, WorkloadBase, WorkloadKind
 from sundial.units import TIME
 
@@ -102,6 +103,8 @@ class Scenario(Strict):
     deadline: _Time = written("10 min")
     """Deadline of each client's jobs, on the run's time axis. The run ends `linger` after it, at an exact instant in
     virtual time, and fails if a client has not finished."""
+    timeline: list[Event] = Field(default_factory=list, exclude_if=operator.not_)
+    """Events that change segments at exact instants."""
     workloads: list[Workload] = Field(min_length=1)
     """Workloads, in sequence on each client."""
     scale: dict[Literal["smoke", "quick", "paper"], Scale] = Field(default_factory=dict)

@@ -35,6 +35,36 @@ SERVER = "#1f9e8c"
 SPARE = ("#00916e", "#a8518f", "#7a6a4f", "#444fa5", "#8a9a12", "#5f6b7a")
 SPARE_MARKERS = ("v", "P", "X", "p", "h", "*")
 
+LEAST_CONTRAST = 4.5
+"""Between words and what they stand on (WCAG 2.2, 1.4.3, level AA)."""
+LEAST_CONTRAST_OF_LINES = 3.0
+"""Between lines that have a meaning and what they stand on (1.4.11)."""
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours (WCAG 2.2), from 1 to 21."""
+    bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def legible(colour: str, ground: str) -> str:
+    """The colour, made as much darker or brighter as words in it need on a ground."""
+    towards = 0 if _luminance(ground) > _luminance(colour) else 255
+    parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    for percent in range(101):
+        mixed = [round(part + (towards - part) * percent / 100) for part in parts]
+        found = "#" + "".join(f"{part:02x}" for part in mixed)
+        if contrast(found, ground) >= LEAST_CONTRAST:
+            return found
+    return found
+
+
 NAMES = {
     INK: ("ink", "#e7ebf2"),
     MUTED: ("muted", "#a3adbd"),
@@ -58,6 +88,18 @@ NAMES = {
     SPARE[3]: ("spare-4", "#8b95e8"),
     SPARE[4]: ("spare-5", "#c2d14a"),
     SPARE[5]: ("spare-6", "#9aa6b6"),
+}
+"""By the colour on paper: the name of its role, and its colour in the dark."""
+_GROUND = NAMES[PAPER][1]
+WORDS = {
+    colour: legible(colour, PAPER)
+    for colour in (*SPARE, *(line.paper for client in CLIENTS.values() for line in client.lines.values()))
+}
+"""By the colour of a curve on paper: that of words beside it."""
+NAMES |= {
+    words: (f"{NAMES[colour][0]}-words", legible(NAMES[colour][1], _GROUND))
+    for colour, words in WORDS.items()
+    if words not in NAMES
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from sundial.seams.compare import Comparison
 from sundial.seams.control import Control
 from sundial.seams.counters import Counters
 from sundial.seams.fabric import Fabric
@@ -23,6 +24,7 @@ from sundial.seams.verify import Verification
 FOLDER = Path(__file__).parents[2] / "schemas"
 FATE_WORDS = FOLDER.parent / "fabric" / "core" / "src" / "fate_words.json"
 FORMS: dict[str, TypeAdapter[Any]] = {
+    "compare": TypeAdapter(Comparison),
     "control": Control,
     "counters": TypeAdapter(Counters),
     "fabric": TypeAdapter(Fabric),

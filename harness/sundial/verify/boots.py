@@ -32,7 +32,7 @@ def differing(run: RunDirectory, node: Node, domain: ET.Element) -> Iterator[tup
         yield "boots", "in run.json" if node.boots_its_own else "not in run.json", "there" if boot else "missing"
     if boot is None or not node.boots_its_own:
         return
-    copied = {"kernel": node.kernel is not None, "initrd": node.initrd is not None or bool(node.files)}
+    copied = {"kernel": node.kernel is not None, "initrd": bool(node.initrd or node.files or node.root)}
     for part, own in copied.items():
         seen = PurePosixPath(domain.findtext(f"os/{part}") or "").name if own else _of_image(run, node, part)
         yield f"boots {part}", str(boot.get(part)), seen

@@ -45,7 +45,7 @@ from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
 from sundial.verify.sockets.retransmission_causes import without_held_back
 from sundial.verify.sockets.served import check_served
-from sundial.verify.sockets.tcp import refused
+from sundial.verify.sockets.tcp import unopened
 from sundial.verify.sockets.time_outs import check_time_outs
 from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
@@ -93,7 +93,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types)
     document_findings = aside.submit(check_documents, run, samples, on_wire)
     order_findings = aside.submit(directory.check_order, on_wire)
-    transit = transit_of(frames, ports)
+    transit = transit_of(frames, ports, run)
     analysis = analyse(
         flows.add_flows(frames, calls.flows),
         calls.table,
@@ -120,7 +120,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
             [
                 *(each.classes for each in background),
                 _of_memory(analysis.frames, network),
-                refused(taken, calls.flows),
+                unopened(taken, calls.flows),
             ]
         ),
         _addresses(ports),
