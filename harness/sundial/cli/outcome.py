@@ -14,7 +14,8 @@ import click
 
 from sundial.cli import rooms
 from sundial.cli.runs import read_json, reference_to
-from sundial.errors import BadInput, Interrupted, SundialError, VerificationFailed
+from sundial.cli.talk import say
+from sundial.errors import BadInput, InternalError, Interrupted, SundialError, VerificationFailed
 from sundial.model.catalog import COMMAND
 from sundial.whole import whole
 
@@ -111,17 +112,27 @@ def written(junit: Path | None, summary: Path | None, name: str) -> Iterator[Out
     outcome = Outcome(junit, summary, name)
     try:
         yield outcome
-    except VerificationFailed:
-        outcome.write()
-        raise
-    except (SundialError, KeyboardInterrupt) as error:
-        known = error if isinstance(error, SundialError) else Interrupted()
-        if not any(each["error"] == known.to_json() for each in outcome.ended):
+    except BaseException as error:
+        known = _known(error)
+        if known is not None and not any(each["error"] == known.to_json() for each in outcome.ended):
             outcome.add(name, None, error=known)
-        outcome.write()
-        raise
-    except Exception as error:
-        outcome.add(name, None, error=SundialError(f"internal error: {error!r}"))
-        outcome.write()
+        try:
+            outcome.write()
+        except BadInput as unwritten:
+            say(f"sundial: {unwritten.message}")
         raise
     outcome.write()
+
+
+def _known(error: BaseException) -> SundialError | None:
+    """What an exception says of the command; None where the runs say it already."""
+    match error:
+        case VerificationFailed():
+            return None
+        case SundialError():
+            return error
+        case KeyboardInterrupt():
+            return Interrupted()
+        case click.ClickException():
+            return BadInput(error.format_message())
+    return InternalError(f"internal error: {error!r}")

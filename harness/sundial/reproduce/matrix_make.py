@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -94,25 +94,29 @@ def make(request: Request, doors: Doors, progress: Progress) -> tuple[Path, Matr
     lock = own(partial)
     try:
         (partial / RUNS).mkdir()
-        unmade = tuple(_unmade(request, each) for each in planned)
-        _write(partial, _matrix(request, unmade), {})  # what a killed command leaves
-        ended = _run(request, doors, planned, partial, progress)
-        cells = tuple(_cell(request, doors, each, partial, ended.get(each.place)) for each in planned)
-        matrix = _matrix(request, cells)
-        links = {(cell.row, cell.column): f"{cell.run}/report.html" for cell in cells if cell.run}
-        _write(partial, matrix, {key: link for key, link in links.items() if (partial / link).is_file()})
+        cells = {each.place: _unmade(request, each) for each in planned}
+        matrix = _so_far(request, partial, cells)
+        for each, end in _run(request, doors, planned, partial, progress):
+            cells[each.place] = _cell(request, doors, each, partial, end)
+            matrix = _so_far(request, partial, cells)  # an interrupted command leaves what was made
     finally:
         _finish(partial, final, lock)
     return final, matrix
 
 
-def _matrix(request: Request, cells: tuple[Cell, ...]) -> Matrix:
+def _so_far(request: Request, folder: Path, cells: Mapping[tuple[int, int], Cell]) -> Matrix:
+    """Writes the page of what was made."""
     name = Path(request.scenario).stem
-    return Matrix(request.rows, request.columns, cells, name, request.measure, request.command)
+    matrix = Matrix(request.rows, request.columns, tuple(cells.values()), name, request.measure, request.command)
+    links = {(cell.row, cell.column): f"{cell.run}/report.html" for cell in cells.values() if cell.run}
+    _write(folder, matrix, {key: link for key, link in links.items() if (folder / link).is_file()})
+    return matrix
 
 
 def _unmade(request: Request, planned: _Planned) -> Cell:
     row, column = request.rows.labels[planned.place[0]], request.columns.labels[planned.place[1]]
+    if planned.experiment is None:
+        return Cell(row, column, "refused", first=planned.refused)
     return Cell(row, column, "missing")
 
 
@@ -183,8 +187,8 @@ def _keys(variant: str) -> list[str]:
 
 def _run(
     request: Request, doors: Doors, planned: Sequence[_Planned], folder: Path, progress: Progress
-) -> dict[tuple[int, int], Ended]:
-    """What became of the run of each cell that has one."""
+) -> Iterator[tuple[_Planned, Ended]]:
+    """What became of the run of each cell that has one, as they end."""
     to_make = [each for each in planned if each.experiment is not None]
     tasks = []
     for number, each in enumerate(to_make, 1):
@@ -198,11 +202,11 @@ def _run(
         run = RunRequest(each.experiment, out.parent, out, request.connect, False, command, recipe=request.recipe)
         tasks.append((Task(name, run, out), _Numbered(progress, f"{number}/{len(to_make)}")))
     if request.jobs == 1:
-        made = [doors.making.make(task, talk) for task, talk in tasks]
-    else:
-        with Workers(doors.making, request.jobs) as workers:
-            made = list(workers.make(tasks))
-    return {each.place: end for each, end in zip(to_make, made, strict=True)}
+        for each, (task, talk) in zip(to_make, tasks, strict=True):
+            yield each, doors.making.make(task, talk)
+        return
+    with Workers(doors.making, request.jobs) as workers:
+        yield from zip(to_make, workers.make(tasks), strict=True)
 
 
 @dataclass(frozen=True)
@@ -219,10 +223,8 @@ class _Numbered:
         self.progress.share(done, text)
 
 
-def _cell(request: Request, doors: Doors, planned: _Planned, folder: Path, ended: Ended | None) -> Cell:
+def _cell(request: Request, doors: Doors, planned: _Planned, folder: Path, ended: Ended) -> Cell:
     row, column = request.rows.labels[planned.place[0]], request.columns.labels[planned.place[1]]
-    if ended is None:
-        return Cell(row, column, "refused", first=planned.refused)
     name = f"{RUNS}/{folder_of(request.rows, request.columns, *planned.place)}"
     if ended.verdict == "failed":
         there = name if (folder / name / "run.json").is_file() else None

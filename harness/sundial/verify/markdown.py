@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -21,7 +22,7 @@ def document(ended: Sequence[Ended]) -> str:
     lines += [_row(each) for each in ended]
     for each in ended:
         lines += ["", *_details(each)]
-    return "\n".join(lines) + "\n"
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
 def _row(ended: Ended) -> str:

@@ -275,6 +275,22 @@ def test_a_place_for_ci_that_cannot_be_is_refused_before_anything(
     assert fake.requests == []
 
 
+def test_a_mismatch_is_status_1_though_its_file_cannot_be_written(
+    call: Call, fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.verdict = "fail"
+    (tmp_path / "folder").mkdir()
+
+    def removed(ended: Any) -> str:
+        (tmp_path / "folder").rmdir()
+        return ""
+
+    monkeypatch.setattr(rooms, "junit", removed)
+    result = call("run", "quickstart", "--junit", str(tmp_path / "folder" / "t.xml"))
+    assert result.exit_code == 1
+    assert "cannot be written: No such file or directory" in result.stderr
+
+
 def test_a_bound_with_an_unknown_column_starts_nothing(call: Call, fake: Any) -> None:
     result = call("run", "quickstart", "--set", "expect.metrics=['p99(rtu_us) < 5']")
     assert result.exit_code == 2

@@ -523,6 +523,8 @@ def test_a_verdict_is_written_for_ci(
     assert "| a | ✅ pass | 3 | 0 |" in (tmp_path / "t.md").read_text()
     assert call("verify", "b", *files).exit_code == 2
     assert "there is no run" in (tmp_path / "t.xml").read_text()
+    assert call("verify", "--pcap", "x.pcapng", *files).exit_code == 2
+    assert "status 2: --pcap needs --protocol" in (tmp_path / "t.xml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sundial.errors import BadInput, RunFailed
+from sundial.errors import BadInput, Interrupted, RunFailed
 from sundial.plan.request import RunRequest
 from sundial.reproduce.matrix import Axis, Cell, Matrix, axis_of_runs, label, pairs, parse_axis, to_csv, values_of
 from sundial.reproduce.matrix_make import Doors, Request, collect, make
@@ -145,6 +145,20 @@ def test_a_page_escapes_what_it_shows() -> None:
     text = page(Matrix(axis, axis, cells, "<s>", "<m>", ("<c>",)), {})
     assert "<script>" not in text.replace("&lt;", "")
     assert "<b>" not in text
+
+
+def test_an_interrupted_matrix_has_what_was_made(tmp_path: Path) -> None:
+    class Stopped(Fake):
+        def run(self, request: RunRequest, progress: Any) -> Any:
+            if len(self.requests) == 2:
+                raise Interrupted
+            super().run(request, progress)
+
+    with pytest.raises(Interrupted):
+        make(request(tmp_path, f"{LOSS}=0 %,5 %", "calls=1,2"), Stopped().doors(), Quiet())
+    document = json.loads((tmp_path / "matrix-loss-001" / "matrix.json").read_text())
+    assert [cell["verdict"] for cell in document["cells"]] == ["pass", "pass", "missing", "missing"]
+    assert [path.name for path in tmp_path.iterdir()] == ["matrix-loss-001"]
 
 
 @pytest.mark.parametrize(("bad", "dead", "status"), [((), (), 0), (("01-01",), (), 1), (("01-01",), ("02-01",), 4)])
