@@ -50,23 +50,10 @@ def _recipes() -> Iterable[str]:
 RECIPES = of(_recipes)
 
 
-def _runs() -> Iterable[str]:
-    from sundial.cli import rooms
-    from sundial.cli.runs import LATEST
-
-    return [*sorted(path.parent.name for path in rooms.CAPTURES.glob("[!.]*/run.json")), LATEST]
-
-
 def _machines() -> Iterable[str]:
     from sundial.cli import rooms
 
     return dict.fromkeys(machine.name for kept in rooms.kept() for machine in kept.machines)
-
-
-def _up() -> Iterable[str]:
-    from sundial.cli import rooms
-
-    return [kept.topology for kept in rooms.kept()]
 
 
 def _segments() -> Iterable[str]:
@@ -76,6 +63,5 @@ def _segments() -> Iterable[str]:
 
 
 SEGMENTS = of(_segments)
-RUNS = of(_runs)
-UP = of(_up)
+UP = of(_kept)
 MACHINES = of(_machines)
