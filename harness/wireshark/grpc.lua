@@ -5,6 +5,12 @@
 --
 -- A dissector that runs behind all others, on what they have found.
 
+-- The installed loader and `sundial open` may both load it.
+if sundial_grpc_is_loaded then
+    return
+end
+sundial_grpc_is_loaded = true
+
 local grpc_call = Proto("grpc_call", "gRPC call")
 
 local F = {

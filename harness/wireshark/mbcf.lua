@@ -7,6 +7,12 @@
 -- nodes, whose frames have one sequence) is kept for each interface by itself. Interfaces named ":fate" tell what became
 -- of frames and have no state.
 
+-- The installed loader and `sundial open` may both load it.
+if sundial_mbcf_is_loaded then
+    return
+end
+sundial_mbcf_is_loaded = true
+
 local directory = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local wire = dofile(directory .. "mbcf_wire.lua")
 local parts = dofile(directory .. "mbcf_fields.lua")(wire)

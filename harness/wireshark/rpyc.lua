@@ -5,6 +5,12 @@
 --
 -- Ids of objects are texts: an address needs more digits than a field of Lua can be given.
 
+-- The installed loader and `sundial open` may both load it.
+if sundial_rpyc_is_loaded then
+    return
+end
+sundial_rpyc_is_loaded = true
+
 local rpyc = Proto("rpyc", "RPyC")
 
 local KINDS = { [1] = "request", [2] = "reply", [3] = "exception" }

@@ -6,6 +6,12 @@
 --
 -- A capture of Sundial holds a packet at each of the two ports that it passed, so state is kept for each interface by itself.
 
+-- The installed loader and `sundial open` may both load it.
+if sundial_vmmc_is_loaded then
+    return
+end
+sundial_vmmc_is_loaded = true
+
 local directory = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local format = dofile(directory .. "vmmc_fields.lua")
 local state = dofile(directory .. "vmmc_state.lua")(format)

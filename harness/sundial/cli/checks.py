@@ -23,7 +23,7 @@ from sundial.machines.certificates import OTHER_QEMU, Certificate
 from sundial.machines.confinement import Holds, holds
 from sundial.machines.connection import EMULATOR
 from sundial.machines.cores import may_hurry
-from sundial.model.catalog import ROOT
+from sundial.model.catalog import DISSECTORS
 from sundial.run.places import Places
 
 LEAST_TSHARK = (4, 0)
@@ -36,7 +36,6 @@ PLUGIN, CONFINE, FABRIC = PLACES.plugin, PLACES.confine, PLACES.fabric
 MODULES = ("click", "jinja2", "matplotlib", "networkx", "numpy", "polars", "pydantic", "rich", "ruamel.yaml")
 
 
-DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "grpc.lua", "vmmc.lua"))
 AS_NOBODY = (
     *("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
     *("--inh-caps=+dac_override", "--ambient-caps=+dac_override"),

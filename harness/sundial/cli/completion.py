@@ -25,6 +25,22 @@ SCENARIOS = of(lambda: catalog.names("scenario"))
 TOPOLOGIES = of(lambda: catalog.names("topology"))
 
 
+def _runs() -> Iterable[str]:
+    from sundial.cli.runs import LATEST, list_runs
+
+    return [LATEST, *(folder.name for folder, _ in list_runs())]
+
+
+def _kept() -> Iterable[str]:
+    from sundial.cli import rooms
+
+    return [kept.topology for kept in rooms.kept()]
+
+
+RUNS = of(_runs)
+RUNS_OR_KEPT = of(lambda: [*_kept(), *_runs()])
+
+
 def _recipes() -> Iterable[str]:
     from sundial.model.images import IMAGES
 
@@ -32,3 +48,20 @@ def _recipes() -> Iterable[str]:
 
 
 RECIPES = of(_recipes)
+
+
+def _machines() -> Iterable[str]:
+    from sundial.cli import rooms
+
+    return dict.fromkeys(machine.name for kept in rooms.kept() for machine in kept.machines)
+
+
+def _segments() -> Iterable[str]:
+    from sundial.draft.texts import SEGMENTS
+
+    return SEGMENTS
+
+
+SEGMENTS = of(_segments)
+UP = of(_kept)
+MACHINES = of(_machines)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -14,23 +13,13 @@ from pathlib import Path
 import click
 
 from sundial.cli import rooms
-from sundial.cli.checks import DISSECTORS, Host, started_by
+from sundial.cli.checks import Host, started_by
 from sundial.cli.points import Point, all_ports, at_port, find_point
 from sundial.cli.talk import Verb, say
 from sundial.errors import BadInput, HostLacks
-from sundial.model.catalog import LAUNCHER, ROOT
+from sundial.model.catalog import LAUNCHER
 from sundial.plan.request import Kept
-from sundial.report.registry import CLIENTS
 
-PREFERENCES = (
-    "rpc.dissect_unknown_programs:TRUE",
-    "tcp.relative_sequence_numbers:TRUE",
-    # Otherwise the headers of HTTP/2 cannot be decoded behind a lost segment.
-    "tcp.reassemble_out_of_order:TRUE",
-    "nameres.mac_name:FALSE",
-)
-FOREIGN = ("wg",)
-"""Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
 Columns = tuple[tuple[str, str], ...]
 COLUMNS: Columns = (
     ("No.", "%m"),
@@ -137,31 +126,9 @@ def _columns(capture: Path) -> Columns:
 
 def _look(source: list[str], capture: Path, shown: str | None) -> list[str]:
     given = ",".join(f'"{title}","{field}"' for title, field in _columns(capture))
-    dissectors = [part for path in DISSECTORS for part in ("-X", f"lua_script:{path}")]
-    arguments = [*dissectors, *source, "-o", f"gui.column.format:{given}"]
-    for preference in PREFERENCES:
-        arguments += ["-o", preference]
-    # Where Wireshark finds the types of messages in protocol buffers.
-    for folder in sorted({path.parent for path in (ROOT / "guest-apps").glob("*/*.proto")}):
-        arguments += ["-o", f'uat:protobuf_search_paths:"{folder}","TRUE"']
-    for port, dissector in sorted(decoded(capture).items()):
-        arguments += ["-d", f"tcp.port=={port},{dissector}"]
-    for heuristic in FOREIGN:
-        arguments += ["--disable-heuristic", heuristic]
+    scripts, preferences = rooms.dissection(capture)
+    arguments = [*scripts, *source, "-o", f"gui.column.format:{given}", *preferences]
     return [*arguments, "-Y", shown] if shown else arguments
-
-
-def decoded(capture: Path) -> dict[int, str]:
-    """The dissector of each port whose streams do not name it: the usual ones, and those that clients of the run
-    called."""
-    found = {port: client.dissector for client in CLIENTS.values() for port in client.ports}
-    folder = next((parent for parent in capture.parents if (parent / "nodes").is_dir()), None)
-    for path in [] if folder is None else sorted((folder / "nodes").glob("*/job.json")):
-        for step in json.loads(path.read_text()).get("steps", []):
-            port, known = step.get("options", {}).get("port"), CLIENTS.get(step["app"])
-            if known is not None and known.dissector and isinstance(port, int):
-                found[port] = known.dissector
-    return found
 
 
 def _lacking() -> str | None:

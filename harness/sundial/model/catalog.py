@@ -33,6 +33,7 @@ PLUGIN = Path("harness/clock/build/sundial-clock.so")
 CONFINE = Path("harness/confine/build/sundial-confine")
 FABRIC = Path("harness/fabric/target/release/sundial-fabric")
 """Programs, below ROOT."""
+DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "grpc.lua", "vmmc.lua"))
 OUT = Path("images/out")
 """Images that were built, RECIPE/NAME, and snapshots; below a checkout or the folder for state."""
 STATE_VARIABLE = "SUNDIAL_STATE"

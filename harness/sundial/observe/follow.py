@@ -23,12 +23,18 @@ _PIECE_BYTES = 1 << 24
 
 def ports(capture: Path) -> list[str]:
     """The ports of a capture, in its order. Raises BadInput."""
-    view = PortView("")
+    return link_and_ports(capture)[1]
+
+
+def link_and_ports(capture: Path) -> tuple[int, list[str]]:
+    """The link type of a capture's first interface, and its ports. Raises BadInput."""
     with capture.open("rb") as file:
-        _take(view, file.read(_HEAD_BYTES), capture)
+        head = file.read(_HEAD_BYTES)
+    view = PortView("")
+    _take(view, head, capture)
     if not view.ports:
         raise BadInput("has no interface", file=str(capture), allowed=ALLOWED)
-    return view.ports
+    return view.links[0], view.ports
 
 
 def stream_view(capture: Path, port: str | None, to: BinaryIO, keeper_pid: int | None) -> None:

@@ -38,6 +38,8 @@ class PortView:
     port: str
     ports: list[str] = field(default_factory=list)
     """The ports that the capture has, in their order."""
+    links: list[int] = field(default_factory=list)
+    """Their link types."""
     _order: str = "<"
     _interfaces: int = 0
     _chosen: int | None = None
@@ -101,6 +103,7 @@ class PortView:
             return False
         if name not in self.ports:
             self.ports.append(name)
+            self.links.append(struct.unpack_from(f"{self._order}H", block, 8)[0])
         if name != self.port or self._chosen is not None:
             return False
         self._chosen = place

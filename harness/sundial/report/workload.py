@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -61,6 +61,9 @@ class Client:
     """Of Wireshark, for TCP streams that do not say early enough what they are."""
     ports: tuple[int, ...] = ()
     """At which servers of such streams are where nothing else is written."""
+    repeats: Callable[[bytes], Hashable] | None = None
+    """What a payload of UDP asks for, or a frame that is not IP: the same each time it is sent, though bytes of it
+    differ. None for what does not ask."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sundial.cli.checks import DISSECTORS
+from sundial.model.catalog import DISSECTORS
 from tests.verify.bed import Record, rpc_call, rpc_reply
 from tests.verify.vmmc_bed import (
     ANSWER,

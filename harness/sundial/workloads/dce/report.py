@@ -35,6 +35,7 @@ from sundial.report.workload import (
 )
 from sundial.workloads.dce.expect import expect_call
 from sundial.workloads.dce.expect_ndr import lengths
+from sundial.workloads.dce.expect_pdu import HEADER, VERSION, Type
 from sundial.workloads.dce.plan import CLIENT
 from sundial.workloads.function_table import function_table
 
@@ -57,14 +58,23 @@ _TROUBLE = (
     "malformed",
     "overruns",
 )
+_ACTIVITY, _SEQUENCE, _FRAGMENT = slice(40, 56), slice(64, 68), slice(76, 78)
+"""Fields of a PDU's header (C706 section 12.5.2)."""
 _HEADS = {"client": "from"}
 _BATCH = ("client", "node_step", "series", "procedure", "size", "thread")
+
+
+def repeated(pdu: bytes) -> tuple[bytes, ...] | None:
+    """What a request or response is a fragment of: the same each time it is sent, with another serial number."""
+    if len(pdu) < HEADER or pdu[0] != VERSION or pdu[1] not in (Type.REQUEST, Type.RESPONSE):
+        return None
+    return pdu[1:2], pdu[_ACTIVITY], pdu[_SEQUENCE], pdu[_FRAGMENT]
 
 
 class DceReport:
     """DCE RPC, as the report asks for it."""
 
-    clients: Mapping[str, Client] = {CLIENT: Client("DCE RPC", LINES, first_apart=True)}
+    clients: Mapping[str, Client] = {CLIENT: Client("DCE RPC", LINES, first_apart=True, repeats=repeated)}
 
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
         """Without acknowledgements, and with the fragments of khandker: where a run had others, verification's count

@@ -24,8 +24,9 @@ from sundial.judge.machine import NEVER, UNREAD_NS
 from sundial.judge.replay import Replay
 from sundial.judge.settled import Transport, Verdict, Verification
 from sundial.observe import octets_of
-from sundial.verify.deliveries import Read, closed_until, unresolved, within
 from sundial.verify.findings import Finding
+from sundial.verify.headers.arp import unresolved, within
+from sundial.verify.headers.icmp import Read, closed_until
 from sundial.verify.result import leg_json
 from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
 from sundial.workloads.dce.expect import SSS_CORE, TABLE_BYTES, parameters

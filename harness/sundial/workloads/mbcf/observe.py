@@ -16,6 +16,7 @@ import polars as pl
 from sundial.observe.pcap import Capture, Interface
 from sundial.observe.workload import Dissection, Field, ServerPorts
 from sundial.workloads.mbcf.wire import (
+    ACK,
     CLOSE,
     DEFINES,
     DEFINITION,
@@ -135,6 +136,12 @@ def read_frame(frame: bytes) -> dict[str, int | str]:
     if data and op >= TASKQUE:
         found["mbcf_data"] = data[:DATA_SHOWN].hex()
     return found
+
+
+def repeated(frame: bytes) -> int | None:
+    """What a frame asks for: the same each time it is sent. None for acknowledgements and what is not MBCF."""
+    read = read_frame(frame)
+    return None if read.get("mbcf_op", ACK) == ACK else int(read["mbcf_digest"])
 
 
 def _head_bytes(op: int, flags: int, status: int) -> int:

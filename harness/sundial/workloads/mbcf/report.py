@@ -10,13 +10,14 @@ import polars as pl
 from sundial.expect import Leg
 from sundial.report.tables import Table
 from sundial.report.workload import BOTH_DIRECTIONS, Client, Filter, Records, Setting, WorkloadReport
+from sundial.workloads.mbcf.observe import repeated
 from sundial.workloads.mbcf.plan import CLIENT
 
 
 class MbcfReport:
     """Operations, as the report asks for them."""
 
-    clients: Mapping[str, Client] = {CLIENT: Client(CLIENT)}
+    clients: Mapping[str, Client] = {CLIENT: Client(CLIENT, repeats=repeated)}
 
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
         """An operation is not an exchange of a request and a reply."""

@@ -24,6 +24,7 @@ from sundial.report.workload import (
 from sundial.workloads.function_table import calls_by, function_table
 from sundial.workloads.functions import BY_NAME
 from sundial.workloads.mbcf.expect import mbcf_leg
+from sundial.workloads.mbcf.observe import repeated
 from sundial.workloads.sunrpc.expect import DEFAULTS, expect_call, messages
 from sundial.workloads.sunrpc.expect_mbcf import expect_rpc
 from sundial.workloads.sunrpc.plan import CLIENT, NODE_CLIENT
@@ -42,7 +43,10 @@ _MOVES = {"null": 0, "sink": 1, "source": 1, "void": 0, "distance": 1}
 class SunRpcReport:
     """Sun RPC, as the report asks for it."""
 
-    clients: Mapping[str, Client] = {CLIENT: Client("Sun RPC", LINES), NODE_CLIENT: Client(NODE_CLIENT)}
+    clients: Mapping[str, Client] = {
+        CLIENT: Client("Sun RPC", LINES),
+        NODE_CLIENT: Client(NODE_CLIENT, repeats=repeated),
+    }
 
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
         transport = TRANSPORTS.get(setting.curve[1])

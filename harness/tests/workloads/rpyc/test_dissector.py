@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sundial.cli.checks import DISSECTORS
+from sundial.model.catalog import DISSECTORS
 from sundial.workloads.rpyc.expect_brine import Kind, Message, frame, frames, pack, unpack
 from tests.verify.bed import CLIENT, SERVER, Bed, Stream
 from tests.warm_tshark.reader import unprivileged
