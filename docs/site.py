@@ -112,7 +112,11 @@ def type_of(of: dict[str, Any]) -> str:
     """In words, with links to other objects."""
     if "$ref" in of:
         name = of["$ref"].rsplit("/", 1)[-1]
+        if not of["$ref"].startswith("#"):
+            return f"the fields of `{name}`"
         return f"[{name}](#{name.lower()})"
+    if "else" in of:
+        return f"{type_of(of['else'])}, or {type_of(of['then'])}"
     for several in ("anyOf", "oneOf", "allOf"):
         if several in of:
             return " or ".join(dict.fromkeys(map(type_of, of[several])))

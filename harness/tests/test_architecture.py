@@ -49,6 +49,7 @@ ROOMS: dict[str, set[str]] = {
     "judge": {"", "errors", "kinds", "seams", "expect", "model", "observe", "verify"},
     "report": {"", "errors", "printable", "whole", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
     "shelf": {"", "errors", "whole"},
+    "draft": {"errors", "whole", "model"},
     "compare": {"", "errors", "printable", "whole", "units", "seams", "model", "observe", "report"},
     "reproduce": {
         "",
@@ -82,6 +83,7 @@ ROOMS: dict[str, set[str]] = {
         "verify",
         "report",
         "shelf",
+        "draft",
         "compare",
         "reproduce",
     },

@@ -50,25 +50,18 @@ def _recipes() -> Iterable[str]:
 RECIPES = of(_recipes)
 
 
-def _runs() -> Iterable[str]:
-    from sundial.cli import rooms
-    from sundial.cli.runs import LATEST
-
-    return [*sorted(path.parent.name for path in rooms.CAPTURES.glob("[!.]*/run.json")), LATEST]
-
-
 def _machines() -> Iterable[str]:
     from sundial.cli import rooms
 
     return dict.fromkeys(machine.name for kept in rooms.kept() for machine in kept.machines)
 
 
-def _up() -> Iterable[str]:
-    from sundial.cli import rooms
+def _segments() -> Iterable[str]:
+    from sundial.draft.texts import SEGMENTS
 
-    return [kept.topology for kept in rooms.kept()]
+    return SEGMENTS
 
 
-RUNS = of(_runs)
-UP = of(_up)
+SEGMENTS = of(_segments)
+UP = of(_kept)
 MACHINES = of(_machines)

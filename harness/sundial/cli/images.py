@@ -24,7 +24,7 @@ class _Images(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         try:
-            lines = [f"  {name}: {kind.description}" for name, kind in IMAGES.items()]
+            lines = [f"  {name}: {kind.description or ''}".rstrip(": ") for name, kind in IMAGES.items()]
         except BadInput as error:
             lines = [f"  {error.message}"]
         self.epilog = "\n".join(["\b", "Images:", *lines])

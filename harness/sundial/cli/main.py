@@ -20,6 +20,7 @@ COMMANDS = {
     "doctor": "Check what a run needs from this host.",
     "images": "Guest images: build, fetch, list.",
     "topology": "Topologies: list, show, check, graph.",
+    "new": "Write a new topology, scenario, workload or image.",
     "up": "Boot a topology's machines and keep them up.",
     "exec": "Run a command in a machine that is up.",
     "cp": "Copy files to or from a machine that is up.",

@@ -135,6 +135,11 @@ def _exec(asked: Exec, output: Any) -> Any:
     return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
 
 
+def draft(name: str) -> Any:
+    """A module of the room that drafts files."""
+    return _room(f"sundial.draft.{name}")
+
+
 def copying() -> Any:
     """The module that copies files to and from machines that are up."""
     return _room("sundial.run.copying")

@@ -59,7 +59,8 @@ def show(name: str, overrides: tuple[str, ...], as_svg: bool, as_json: bool) -> 
     if as_json:
         print_json({**loaded.model_dump(mode="json", exclude_none=True), "resolved": _resolved(network)})
         return
-    click.echo(f"{loaded.name}: {loaded.description} ({loaded.clock} clock)\n")
+    described = f": {loaded.description}" if loaded.description else ""
+    click.echo(f"{loaded.name}{described} ({loaded.clock} clock)\n")
     rows = [["MACHINE", "MIPS", "MEMORY", "INTERFACE", "ADDRESS", "MAC", "MTU", "SEGMENT"]]
     for node in network.nodes:
         for nic in node.nics:

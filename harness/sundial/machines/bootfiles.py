@@ -17,6 +17,7 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed
 from sundial.machines.archives import Conflict, LaidContent, Root, lay_over
 from sundial.machines.images import Image
+from sundial.machines.rootdisk import with_files
 from sundial.machines.roots import BadRoot, BuiltRoot, Roots
 from sundial.model.bootable import INITRD_ALLOWED, PLAIN_ALLOWED, compression, kernel_fault, kernel_release
 from sundial.model.check_own import root_too_large
@@ -24,6 +25,7 @@ from sundial.model.hostfiles import Unusable, check_file, check_initrd, check_ke
 from sundial.model.images import IMAGES
 from sundial.model.network import Node
 from sundial.plan.build import Boot
+from sundial.plan.domain import DISK_WORDS, RootDisk
 
 RECORDED = ("sources", "packages", "bytes", "entries")
 """Fields of a root's manifest that run.json has."""
@@ -42,10 +44,13 @@ class BootFiles:
     cmdline: str
     own: dict[str, Any] | None = None
     """As run.json has it, of a machine with something of its own."""
+    disk: RootDisk | None = None
+    """File system that the machine maps."""
 
     def started_by(self, emulator: Path, qemu: str) -> Boot:
         """The same for a plan; `qemu`: the emulator's version."""
-        return Boot(emulator, self.kernel, self.initrd, self.cmdline, self.kernel_sha256, self.initrd_sha256, qemu)
+        digests = (self.kernel_sha256, self.initrd_sha256)
+        return Boot(emulator, self.kernel, self.initrd, self.cmdline, *digests, qemu, self.disk)
 
 
 def root_of(node: Node, image: Image, roots: Roots, say: Callable[[str], None]) -> BuiltRoot | None:
@@ -57,7 +62,7 @@ def root_of(node: Node, image: Image, roots: Roots, say: Callable[[str], None]) 
     except BadRoot as fault:
         raise BadInput(str(fault), field=_field(node, f"root.{fault.field}"), allowed=fault.allowed) from fault
     wrong = root_too_large(IMAGES[node.image], node.memory, root.added)
-    if wrong is not None:
+    if wrong is not None and root.disk is None:
         raise BadInput(wrong.what, field=_field(node, "memory"), allowed=wrong.allowed)
     return root
 
@@ -80,11 +85,12 @@ def boot_files(node: Node, image: Image, copies: Path, root: BuiltRoot | None = 
     laid = _files(node)
     if node.initrd is not None or laid:
         initrd, initrd_sha256 = _copied(_initrd(node, image, laid, root), copies)
-    words = " ".join(filter(None, (cmdline, node.cmdline)))
+    disk = None if root is None else root.disk
+    words = " ".join(filter(None, (cmdline, DISK_WORDS if disk else None, node.cmdline)))
     if len(words) > COMMAND_LINE_MOST:
         allowed = f"{COMMAND_LINE_MOST - len(cmdline) - 1} characters behind those of image {image.name}"
         raise BadInput(f"the command line has {len(words)} characters", field=_field(node, "cmdline"), allowed=allowed)
-    own = {
+    own: dict[str, Any] = {
         "kernel": kernel_sha256,
         "initrd": initrd_sha256,
         "cmdline": words,
@@ -100,7 +106,9 @@ def boot_files(node: Node, image: Image, copies: Path, root: BuiltRoot | None = 
     }
     if root is not None:
         own["root"] = {name: root.manifest[name] for name in RECORDED}
-    return BootFiles(kernel, kernel_sha256, initrd, initrd_sha256, words, own)
+        if disk is not None:
+            own["root"]["disk"] = disk.path.name
+    return BootFiles(kernel, kernel_sha256, initrd, initrd_sha256, words, own, disk)
 
 
 def _kernel(node: Node, path: str) -> bytes:
@@ -137,6 +145,8 @@ def _initrd(node: Node, image: Image, laid: Sequence[LaidContent], root: BuiltRo
         if damage is not None:
             raise BadInput(f"{node.initrd} is damaged: {damage}", field=_field(node, "initrd"), allowed=INITRD_ALLOWED)
     try:
+        if root is not None and root.disk is not None:
+            return with_files(data, root.shape, laid)
         return lay_over(data, laid) if laid else data
     except Conflict as conflict:
         where = node.initrd or f"image {image.name}"

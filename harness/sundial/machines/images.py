@@ -201,7 +201,9 @@ class Images:
                 state = "built" if self._is_current(name, recipe) else "stale"
             except Damaged:
                 state = "damaged"
-        return ImageStatus(name, recipe, recipe == self.recipe(name), state, manifest, self._kinds[name].description)
+        return ImageStatus(
+            name, recipe, recipe == self.recipe(name), state, manifest, self._kinds[name].description or ""
+        )
 
     def _is_current(self, name: str, recipe: str) -> bool:
         try:

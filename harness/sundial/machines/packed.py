@@ -66,23 +66,26 @@ class _Written:
 
 def write_cpio(tree: Mapping[str, Entry], out: Path) -> str:
     """The archive ("newc") of a tree; its sha256. Raises BadTree."""
+    with out.open("wb") as opened:
+        return write_cpio_to(opened, tree)
+
+
+def write_cpio_to(out: BinaryIO, tree: Mapping[str, Entry]) -> str:
+    """The same into an open file."""
     numbers: dict[int, int] = {}
     counts = _links(tree)
-    with out.open("wb") as opened:
-        file = _Written(opened)
-        for path in sorted(tree, key=lambda each: each.encode(errors="surrogateescape")):
-            entry = tree[path]
-            again = id(entry) in numbers
-            number = numbers.setdefault(id(entry), len(numbers) + 1)
-            size = 0 if again else entry.size
-            links = 2 if entry.is_folder else counts[id(entry)]
-            file.add(_newc(path, number, entry, links, size))
-            if not again:
-                file.add_content(entry)
-            file.pad(4)
-        file.add(_newc("TRAILER!!!", 0, Entry(0), 1, 0))
-        file.pad(512)
-        return file.digest.hexdigest()
+    file = _Written(out)
+    for path, entry in sorted(tree.items(), key=_order):
+        again = id(entry) in numbers
+        number = numbers.setdefault(id(entry), len(numbers) + 1)
+        links = 2 if entry.is_folder else counts[id(entry)]
+        file.add(_newc(path, number, entry, links, 0 if again else entry.size))
+        if not again:
+            file.add_content(entry)
+        file.pad(4)
+    file.add(_newc("TRAILER!!!", 0, Entry(0), 1, 0))
+    file.pad(512)
+    return file.digest.hexdigest()
 
 
 def _newc(path: str, number: int, entry: Entry, links: int, size: int) -> bytes:

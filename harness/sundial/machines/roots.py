@@ -25,19 +25,21 @@ from sundial.errors import BadInput, HostLacks
 from sundial.machines.images import Image, run_build
 from sundial.machines.layers import read_layers
 from sundial.machines.merged import merge, read_initrd
-from sundial.machines.packed import write_cpio
+from sundial.machines.packed import write_cpio, write_erofs
+from sundial.machines.rootdisk import MODULES, boot_tree, shape_of
 from sundial.machines.seals import SETTLED_NS, Book, read_summed, sha256_of, write_summed
 from sundial.machines.tree import BadTree, Tree, add_layer, place, read_folder, remove, size_of, walk
 from sundial.model.catalog import OUT
 from sundial.model.hostfiles import Unusable, check_folder, check_oci
 from sundial.model.oci import OciImage
 from sundial.model.root import Root
+from sundial.plan.domain import RootDisk
 
 FORMAT = 1
 """Change when the same sources give another root."""
 KEPT = 12
 """Roots, the last that were used."""
-MANIFEST, LOCK = "manifest.json", "lock.json"
+MANIFEST, LOCK, SHAPE = "manifest.json", "lock.json", "shape.json"
 ROOTS = OUT / "roots"
 """Below the folder for state."""
 
@@ -51,6 +53,17 @@ class BuiltRoot:
     initrd: Path
     initrd_sha256: str
     manifest: dict[str, Any]
+
+    @property
+    def disk(self) -> RootDisk | None:
+        """The file system that machines map; None: the initrd has all."""
+        name = self.manifest["disk"]
+        return None if name is None else RootDisk(self.initrd.parent / name, self.manifest["bytes"])
+
+    @property
+    def shape(self) -> str:
+        """Folders and links of the file system."""
+        return (self.initrd.parent / SHAPE).read_text()
 
     @property
     def added(self) -> int:
@@ -112,6 +125,31 @@ class Roots:
             shutil.rmtree(beside, ignore_errors=True)
         return place
 
+    def modules(self, image: Image, say: Say) -> list[Path]:
+        """Modules of the image's kernel that mount a file system, in the order to load them. Raises BadRoot,
+        HostLacks."""
+        packages = image.manifest.get("packages") or []
+        found = [each for each in packages if str(each.get("name")).startswith("linux-image-") and "version" in each]
+        if len(found) != 1:
+            what = f"the kernel of image {image.name}, recipe {image.recipe}, has no driver for it"
+            raise BadRoot("as", what, "as: memory, or the recipe distribution")
+        kernel = found[0]
+        place = self._folder / f"modules-{kernel['sha256'][:24]}"
+        if not place.is_dir():
+            beside = Path(tempfile.mkdtemp(prefix=".modules-", dir=self._folder))
+            try:
+                program = self._checkout / "images" / "packages" / "modules"
+                package = ["--package", f"{kernel['name']}={kernel['version']}", "--sha256", kernel["sha256"]]
+                command = [str(program), "--out", str(beside), "--cache", str(self._cache), *package, *MODULES]
+                status, last = run_build(command, program.parent, say)
+                if status != 0:
+                    reason = last.removeprefix("images/packages/modules: ")
+                    raise HostLacks(f"modules of the kernel could not be fetched: {reason or f'status {status}'}")
+                beside.rename(place)
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
+        return sorted(place.iterdir())
+
     def locks(self) -> list[dict[str, Any]]:
         """What packages were chosen, by the words that asked for them."""
         found = sorted(self._folder.glob(f"packages-*/{LOCK}"))
@@ -143,11 +181,18 @@ class Roots:
             added = sources.tree(scratch)
             base = read_initrd(image.initrd)
             tree = merge(base, added)
-            digest = write_cpio(tree, beside / "initrd")
-            size = (beside / "initrd").stat().st_size
+            disk = None
+            if sources.held == "disk":
+                disk = write_erofs(tree, beside / "disk")
+                (beside / SHAPE).write_text(shape_of(tree))
+                digest = write_cpio(boot_tree(base["bin/busybox"], self.modules(image, say), disk), beside / "initrd")
+            else:
+                digest = write_cpio(tree, beside / "initrd")
+            size = (beside / ("initrd" if disk is None else "disk")).stat().st_size
             manifest = {
                 "version": FORMAT,
                 "initrd": digest,
+                "disk": disk,
                 "bytes": size,
                 "added": max(0, size - image.initrd.stat().st_size),
                 "entries": len(tree),
@@ -155,6 +200,8 @@ class Roots:
                 **sources.facts(),
             }
             (beside / "initrd").rename(beside / digest)
+            if disk is not None:
+                (beside / "disk").rename(beside / disk)
             (beside / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
             shutil.rmtree(scratch)
             shutil.rmtree(place, ignore_errors=True)
@@ -184,6 +231,7 @@ class _Sources:
 
     def __init__(self, roots: Roots, root: Root, say: Say) -> None:
         self._root = root
+        self.held = root.held
         self._packages = roots.packages(root.packages, say) if root.packages else None
         self._lock = json.loads((self._packages / LOCK).read_text()) if self._packages else None
         self.blamed = "packages"
@@ -253,8 +301,11 @@ def _load(place: Path) -> BuiltRoot | None:
     try:
         manifest = json.loads((place / MANIFEST).read_text())
         initrd = place / manifest["initrd"]
-        if manifest["version"] != FORMAT or Book(place / "seals.json").value(initrd, sha256_of) != manifest["initrd"]:
+        if manifest["version"] != FORMAT:
             return None
+        for name in filter(None, (manifest["initrd"], manifest["disk"])):
+            if Book(place / "seals.json").value(place / name, sha256_of) != name:
+                return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return BuiltRoot(initrd, manifest["initrd"], manifest)

@@ -55,7 +55,7 @@ def root_too_large(image: ImageKind, memory: int, added: int) -> Invalid | None:
     if memory >= least:
         return None
     what = f"{SIZE.show(memory)} are too little for a root of {added} bytes beside image {image.name}"
-    return Invalid(("memory",), what, f"{SIZE.show(least)} or more")
+    return Invalid(("memory",), what, f"{SIZE.show(least)} or more, or root.as: disk")
 
 
 def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) -> Iterator[Invalid]:

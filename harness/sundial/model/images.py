@@ -53,7 +53,7 @@ class ImageKind(Strict):
 
     name: Annotated[str, NAMED]
     """The folder's name."""
-    description: Annotated[str, PROSE]
+    description: Annotated[str, PROSE] | None = None
     """Contents of the image in one line."""
     platform: Annotated[str, NAMED]
     """Family of guest software, by which workloads choose their programs: linux, sss-core, or your own."""

@@ -155,6 +155,8 @@ def _choice(overrides: Sequence[Override], key: str) -> str | None:
 
 def _own_topology(scenario: Source) -> Source:
     reference = scenario.data.get("topology")
+    if isinstance(reference, dict):
+        return scenario.inner("topology")
     if not isinstance(reference, str):
         what = "topology is missing" if reference is None else f"{reference!r} is not a topology"
         raise BadInput.many([scenario.problem(("topology",), what, ", ".join(catalog.names("topology")))])

@@ -68,6 +68,12 @@ class Root(Strict):
     """memory: in the machine's main memory. disk: on a read-only device that all machines map; what is written is in
     memory."""
 
+    @property
+    def sources(self) -> list[str]:
+        """Names of its sources, the lowest first."""
+        named = {"packages": self.packages, "oci": self.oci, "folder": self.folder}
+        return [name for name, value in named.items() if value]
+
     @model_validator(mode="after")
     def _has_a_source(self) -> Self:
         if not self.packages and self.oci is None and self.folder is None:

@@ -84,10 +84,10 @@ class Scenario(Strict):
 
     name: _Name
     """The file's name without its ending."""
-    description: Annotated[str, PROSE]
+    description: Annotated[str, PROSE] | None = None
     """One sentence: what it is for."""
     topology: Annotated[str, NAMED_OR_FILE]
-    """Default topology: a name or a file."""
+    """Default topology: a name, a file, or its fields."""
     seed: Annotated[int, Whole(0, SEED_MOST)] = 1
     """Seed for all random choices of the run."""
     start: Annotated[int, In(TIME.between("1 ms", "1 min", example="300 ms"))] | None = None

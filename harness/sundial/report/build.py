@@ -14,6 +14,7 @@ from markupsafe import Markup
 from sundial.model.catalog import COMMAND
 from sundial.report import (
     headline,
+    ladder_page,
     palette,
     plotting,
     registry,
@@ -31,7 +32,7 @@ from sundial.report.figures import WireMinimum
 from sundial.report.load import RunData, load
 from sundial.report.plotting import Drawing, Pictures
 from sundial.report.tables import Table
-from sundial.report.topology_view import Topology
+from sundial.report.topology_view import Topology, in_words
 from sundial.report.workload import BOTH_DIRECTIONS, Curve
 from sundial.whole import whole
 
@@ -61,6 +62,7 @@ def build_report(run_dir: Path, *, png: bool = False, drawn: bool = True) -> Rep
     made, topology = _read(data)
     pictures = Pictures(png=png, painted=drawn)
     figures, of_segments, of_calls = _draw(data, made, topology, folder, pictures)
+    ladders = ladder_page.draw(run_dir, data.verify, folder) if drawn else []
     drawing = topology_svg.draw(topology)
     if drawing:
         with whole(folder / "topology.svg") as beside:
@@ -70,7 +72,9 @@ def build_report(run_dir: Path, *, png: bool = False, drawn: bool = True) -> Rep
         made.summary.write_csv(beside, float_precision=3)
     html = run_dir / "report.html"
     with whole(html) as beside:
-        beside.write_text(_page(data, made, figures, of_segments, of_calls, topology, pictures), encoding="utf-8")
+        beside.write_text(
+            _page(data, made, figures, of_segments, of_calls, ladders, topology, pictures), encoding="utf-8"
+        )
     for path, number in before.items():
         if path.stat().st_ino == number:
             path.unlink()
@@ -129,7 +133,7 @@ def _tables(data: RunData) -> Tables:
 
 def _page(
     data: RunData, made: Tables, drawn: Drawn, of_segments: Mapping[str, Sequence[Drawing]],
-    of_calls: Sequence[Drawing], topology: Topology, pictures: Pictures,
+    of_calls: Sequence[Drawing], ladders: Sequence[ladder_page.Shown], topology: Topology, pictures: Pictures,
 ) -> str:  # fmt: skip
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -159,6 +163,7 @@ def _page(
         drawings=everything,
         segments=_own_parts(of_segments, segment_tables),
         inline=inline,
+        ladders=ladders,
         png=pictures.png,
         key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks, _bounds(drawn.floors), drawn.cells),
         stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
@@ -217,8 +222,10 @@ def _inline_topology(topology: Topology) -> Markup:
         ("wide", "topology", topology_svg.draw(topology)),
         ("narrow", "narrow-topology", topology_narrow.draw(topology)),
     )
+    words = in_words(topology)
     parts = (
-        f'<div class="canvas {way}">{palette.themed(svg, prefix, "Topology", topology_svg.natural_width(svg))}</div>'
+        f'<div class="canvas {way}" tabindex="0" role="group" aria-label="Topology">'
+        f"{palette.themed(svg, prefix, words, topology_svg.natural_width(svg))}</div>"
         for way, prefix, svg in ways
     )
     return Markup("".join(parts))

@@ -19,7 +19,7 @@ from sundial.report.topology_svg import document
 
 MARGIN = 14.0
 TIME_WIDTH = 84.0
-LANE = 168.0
+LANE = 128.0
 LANE_LEAST = 96.0
 LANES_WIDTH = 400.0
 """All lanes together, px, where there are several."""

@@ -17,7 +17,7 @@ from sundial.report.workload import Curve, Look
 
 INK = "#1c2434"
 MUTED = "#596477"
-AXIS = "#98a2b3"
+AXIS = "#8a93a5"
 GRID = "#e3e7ee"
 PAPER = "#fffffe"
 CARD = "#f4f6f9"
@@ -144,11 +144,30 @@ def css_variables(dark: bool) -> str:
 _HEX = re.compile("|".join(NAMES), re.IGNORECASE)
 
 
+_TAG = re.compile(r"<[^>]*>")
+_NUMBER = re.compile(r"(?<![\w#.-])-?\d+\.\d{3,}(?![\w.-])")
+_LIKE = re.compile(r"<g([^>]*)>\s*((?:<use [^>]*/>\s*){2,})</g>")
+_STYLE = re.compile(r' style="([^"]*)"')
+
+
+def _rounded(number: re.Match[str]) -> str:
+    """A hundredth of a point is not seen, and the digits behind it are a third of a drawing."""
+    return f"{float(number.group(0)):.2f}".rstrip("0").rstrip(".")
+
+
+def _shared(group: re.Match[str]) -> str:
+    """Markers of one style, with the style written once."""
+    styles = set(_STYLE.findall(group.group(2)))
+    if len(styles) != 1 or "style=" in group.group(1):
+        return group.group(0)
+    return f'<g{group.group(1)} style="{styles.pop()}">{_STYLE.sub("", group.group(2))}</g>'
+
+
 LEAST_SCALE = 0.6
 """Of a drawing on a screen that is narrower than it; then it scrolls."""
 
 
-def themed(svg: str, prefix: str, title: str, widest_px: int | None = None) -> str:
+def themed(svg: str, prefix: str, title: str, widest_px: int | None = None, least_scale: float = LEAST_SCALE) -> str:
     """An SVG document made ready to stand inside the page.
 
     Prolog, fixed size and fixed font go, colours become roles, and every id gets the prefix so that two drawings in one
@@ -163,9 +182,10 @@ def themed(svg: str, prefix: str, title: str, widest_px: int | None = None) -> s
     rest = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", rest)
     rest = re.sub(r"'DejaVu Sans'(, '[^']+')*(, [a-z-]+)*", "inherit", rest)
     rest = _HEX.sub(lambda found: f"var(--{NAMES[found.group(0).lower()][0]})", rest)
+    rest = _TAG.sub(lambda tag: _NUMBER.sub(_rounded, tag.group(0)), _LIKE.sub(_shared, rest))
     label = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     view = box.group(1) if box else "0 0 100 100"
     # HTML implies the namespaces; without them the page holds nothing that looks like an address.
     rest = rest.replace("xlink:href", "href")
-    limit = f' style="max-width:{widest_px}px;min-width:{LEAST_SCALE * widest_px:.0f}px"' if widest_px else ""
+    limit = f' style="max-width:{widest_px}px;min-width:{least_scale * widest_px:.0f}px"' if widest_px else ""
     return f'<svg viewBox="{view}" role="img" aria-label="{label}"{limit}>{rest}'

@@ -99,6 +99,19 @@ class Topology:
         return None
 
 
+def in_words(topology: Topology) -> str:
+    """The topology for those who do not see it: its machines with their ports, then its segments."""
+    machines = "; ".join(_machine_in_words(machine) for machine in topology.machines)
+    segments = "; ".join(f"segment {each.name}: {', '.join(each.lines)}" for each in topology.segments)
+    return f"Topology {topology.name}. {machines}. {segments}"
+
+
+def _machine_in_words(machine: Machine) -> str:
+    ports = [f"{nic.device} {nic.address} on {nic.segment}".replace("  ", " ") for nic in machine.nics]
+    role = f", {machine.role}" if machine.role else ""
+    return f"{machine.name}{role}: {', '.join(ports) or 'no port'}"
+
+
 def cells_between(topology: Topology, source: str, target: str) -> tuple[str, Callable[[int], int | None]] | None:
     """The first segment on the way that carries cells, and how many an IP packet takes there; None: there is none."""
     for _, segment, _ in topology.path(source, target) or ():

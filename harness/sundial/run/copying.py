@@ -260,7 +260,7 @@ def kind_of(path: Path) -> Kind:
 
 @contextlib.contextmanager
 def _feeding(work: Callable[[BinaryIO], None]) -> Iterator[int]:
-    """A pipe that a thread writes to. Raises what the thread raises; if the reader ends first, that is no error."""
+    """A pipe that a thread writes to. Raises what the thread raises; if the reader ends first, that is not an error."""
     read_fd, write_fd = os.pipe()
     errors: list[Exception] = []
 

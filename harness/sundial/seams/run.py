@@ -65,9 +65,11 @@ class OwnRoot(Form):
     """Digests of packages, container image and folder, of those that it has."""
     packages: Items[Package]
     bytes: Natural
-    """Of the root as it is kept."""
+    """Of the root's file system as it is kept."""
     entries: Natural
     """Files, folders and links."""
+    disk: Sha256 | None = None
+    """Digest of the file system that the machine maps; without it the root is in memory."""
 
 
 class OwnBoot(Form):

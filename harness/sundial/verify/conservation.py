@@ -48,7 +48,7 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
     last = under_way(frames, ports)
     if run is not None and ports["forwards"].any():
         read = partial(octets_of, files=[(run.path / name, name) for name in sorted(run.captures)])
-        last = pl.concat([last, _unresolved(frames, ports, read).cast(last.schema)])  # type: ignore[arg-type]
+        last = pl.concat([last, _unresolved(frames, ports, read).cast(last.schema)])
         last = last.group_by("row").agg(pl.col("under_way").max())
     joining = ports.filter("joins")
     steps, on_way = _ways(joining)

@@ -69,8 +69,8 @@ def test_a_page_is_written(call: Call, captures: Path, tmp_path: Path) -> None:
         (("one", "three"), "there is no run 'three'; allowed: a run directory, its name (see 'sundial ls'), or latest"),
         (("one", "big"), "RUN: the runs have nothing in common: no calls with the same app, transport, "
          "procedure, size; allowed: runs of one workload, or other columns: --by transport,size"),
-        (("one", "two", "--by", "sise"), "--by: 'sise' is not a column; allowed: app, transport, procedure, size, "
-         "client, server, series, thread"),
+        (("one", "two", "--by", "sise"), "--by: 'sise' is not a column; did you mean 'size'? allowed: app, transport, "
+         "procedure, size, client, server, series, thread"),
         (("one", "two", "--csv", "--json"), "--csv, --markdown and --json exclude each other; allowed: one of them"),
         (("one", "two", "--fail-above", "p50"), "--fail-above: 'p50' is not a figure and a bound; allowed: p50 or p99"),
     ],

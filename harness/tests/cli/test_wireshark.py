@@ -186,8 +186,8 @@ def test_the_profile_shows_what_open_shows(call: Call, home: Path, tmp_path: Pat
     call("wireshark", "install")
     file = Path(__file__).parents[1] / "verify" / "golden" / "run.client.pcapng"
     installed = tshark(tmp_path, "-C", "Sundial", "-r", str(file), "-c", "300")
-    told = [line for line in installed.stderr.splitlines() if "root" not in line]
-    assert (installed.returncode, told) == (0, [])
+    said = [line for line in installed.stderr.splitlines() if "root" not in line]
+    assert (installed.returncode, said) == (0, [])
     by_words = viewer_command(["tshark"], file, file, None)
     assert installed.stdout == tshark(tmp_path, *by_words[1:], "-c", "300").stdout
     assert "0x6b0d8e13" in installed.stdout  # the column of calls

@@ -218,7 +218,7 @@ def test_a_root_takes_the_memory_that_it_needs_while_it_boots() -> None:
     assert wrong is not None
     assert (wrong.what, wrong.allowed) == (
         "96 MiB are too little for a root of 2097153 bytes beside image linux",
-        "97 MiB or more",
+        "97 MiB or more, or root.as: disk",
     )
     assert root_too_large(linux, 97 << 20, (2 << 20) + 1) is None
 

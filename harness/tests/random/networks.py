@@ -59,6 +59,11 @@ class Net:
         return IMAGES[self.images[host]]
 
     @property
+    def corrupts(self) -> bool:
+        """True if some wire flips bits."""
+        return "corrupt" in str([self.segments, self.machines])
+
+    @property
     def document(self) -> dict[str, Any]:
         found: dict[str, Any] = {"description": f"Random: {self.shape}"}
         if self.clock == "real":

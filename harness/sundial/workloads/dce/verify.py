@@ -302,7 +302,7 @@ class _Verification(Verification[Service]):
             if not each.sent and each.machine == service.machine and each.target[1] in service.ports
         )
         # The last pause may have been too short for a report: when the run ended no frame shows.
-        breaks = pauses(arrived, self.end_ns + PAUSE_NS, exact=self.exact)
+        breaks = pauses(arrived, self.end_ns + PAUSE_NS, exact=self.exact, seen_ns=self.end_ns)
         marks = [mark for begin, end, _ in breaks for mark in (begin, end)]
         served: list[Replay[Server]] = []
         mapped: list[Replay[Server]] = []

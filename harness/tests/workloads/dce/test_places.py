@@ -55,11 +55,11 @@ def calls(who: str, at_ms: float, hint: int) -> list[Heard]:
 def call_once(who: str, at_ms: float, hint: int, serial: int) -> list[Heard]:
     """A call that is executed once; `serial`: of the question that comes before."""
     about = replace(question(serial), activity=_conv(hint), body=_uuid(who).bytes_le + struct.pack("<I", BOOT))
-    told = replace(answer(), activity=_conv(hint), sequence=serial)
+    answered = replace(answer(), activity=_conv(hint), sequence=serial)
     return [
         asked(who, at_ms, flags=Flags(0)),
         (who, sent(at_ms + 1, about)),
-        (who, came(at_ms + 2, told)),
+        (who, came(at_ms + 2, answered)),
         said(who, at_ms + 3, hint),
         asked(who, at_ms + 4, Type.ACK, Flags(0)),
     ]

@@ -239,6 +239,9 @@ def test_pauses() -> None:
     assert pauses([0, second], 2 * second) == [(150 * MS, second - 1, True), (1150 * MS, 2 * second - 1, True)]
     assert pauses([0, 220 * MS], 300 * MS) == [(150 * MS, 220 * MS - 1, False)]
     assert pauses([], second) == []
+    # The run may have ended with its last frame, 60 ms after the last packet.
+    assert pauses([0], 260 * MS, seen_ns=60 * MS) == [(150 * MS, 260 * MS - 1, False)]
+    assert pauses([0], 450 * MS, seen_ns=250 * MS) == [(150 * MS, 450 * MS - 1, True)]
 
 
 def line(**fields: object) -> dict[str, object]:
