@@ -21,7 +21,10 @@ import click
 
 from sundial.cli.main import sundial
 from sundial.model.catalog import ROOT
+from sundial.model.tables import TABLES
+from sundial.verify.rules import SEVERITIES, rules
 
+COLUMNS = ROOT / "docs" / "columns.md"
 LINK_OR_CODE = re.compile(r"(!?\[(?:`[^`\n]*`|[^\]`])*\])\(([^)\s]+)\)|```.*?```|`[^`\n]*`", re.DOTALL)
 """Code has what only looks like links; a link may have code in its words."""
 SCHEMAS = {
@@ -109,7 +112,11 @@ def type_of(of: dict[str, Any]) -> str:
     """In words, with links to other objects."""
     if "$ref" in of:
         name = of["$ref"].rsplit("/", 1)[-1]
+        if not of["$ref"].startswith("#"):
+            return f"the fields of `{name}`"
         return f"[{name}](#{name.lower()})"
+    if "else" in of:
+        return f"{type_of(of['else'])}, or {type_of(of['then'])}"
     for several in ("anyOf", "oneOf", "allOf"):
         if several in of:
             return " or ".join(dict.fromkeys(map(type_of, of[several])))
@@ -135,11 +142,35 @@ def write(site: Path) -> None:
     reference = site / "reference"
     reference.mkdir()
     (reference / "commands.md").write_text("# Commands\n\n" + "\n".join(helps(sundial, "sundial")))
+    (reference / "rules.md").write_text(rules_page())
     for name, (path, title, about) in SCHEMAS.items():
         schema = json.loads((ROOT / path).read_text())
         words = f"# {title}\n\nFrom `{path}`; [what the fields are for](../{about}).\n\n"
         (reference / f"{name}.md").write_text(words + "\n".join(fields(schema)))
 
 
+def columns_page() -> str:
+    """docs/columns.md: the tables that bounds may be about. `python docs/site.py columns` writes it."""
+    lines = ["# Columns for bounds\n", "[Bounds](../harness/scenarios/README.md#bounds) are about these tables.\n"]
+    for name, columns in TABLES.items():
+        lines += [f"## {name}\n", "| column | values | meaning |", "| --- | --- | --- |"]
+        lines += [
+            f"| `{column}` | {of.kind}{f' in {of.unit}' if of.unit else ''} | {of.meaning} |"
+            for column, of in columns.items()
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def rules_page() -> str:
+    """What `sundial explain` prints, by page of the sources."""
+    lines = ["# Rules of verification\n", "Each finding names a rule. `sundial explain RULE` prints the same.\n"]
+    lines += ["| severity | meaning |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in SEVERITIES.items())]
+    return "\n".join([*lines, "", *(rule.markdown(2) for rule in rules().values())])
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    if sys.argv[1] == "columns":
+        COLUMNS.write_text(columns_page())
+    else:
+        write(Path(sys.argv[1]))

@@ -181,6 +181,8 @@ part_packages() {
     command -v dpkg-query >/dev/null || check_parts
     install_packages "$packages"
     [ "${WITH_TESTS:-}" != 1 ] || install_packages "$test_packages"
+    # check-style reads every crate of the lock file offline, those for other systems too; building fetches only its own.
+    [ "${WITH_TESTS:-}" != 1 ] || cargo fetch --quiet --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not fetch the crates of harness/fabric"
     [ "${WITH_BENCH:-}" != 1 ] || install_packages "$bench_packages"
     [ "${SUNDIAL_RECIPE:-}" != tuned ] || install_packages "$kernel_packages"
     [ "${SUNDIAL_RECIPE:-}" != buildroot ] || install_packages "$buildroot_packages"
@@ -196,8 +198,6 @@ part_programs() {
     make --no-print-directory -s -C harness/clock >&2
     make --no-print-directory -s -C harness/confine >&2
     harness/fabric/cargo.sh build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not build harness/fabric"
-    # cargo-deny works offline on every crate of the lock file, those for other systems too; building fetches only its own.
-    [ "${WITH_TESTS:-}" != 1 ] || cargo fetch --quiet --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not fetch the crates of harness/fabric"
 }
 
 python_image() {

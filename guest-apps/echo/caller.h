@@ -27,7 +27,7 @@ struct rpc_port {
     /* Notes why a call has failed, and leaves the handle fit for the next one. */
     void (*note_failure)(struct caller *caller, struct call_record *record,
                          enum call_failure failure, enum clnt_stat status);
-    /* What TCP has sent again on this connection so far; 0 where there is none. */
+    /* What TCP has sent again so far, on all of the caller's connections; 0 where there are none. */
     unsigned (*stream_retransmits)(const struct caller *caller);
 };
 
@@ -44,6 +44,7 @@ struct caller {
     unsigned client_port;
     uint32_t xid; /* of the next call */
     struct exchange exchange;
+    unsigned closed_retransmits; /* of TCP, on connections that failed calls have closed */
     /* of the latest batch */
     unsigned tcp_retransmits;
     bool flushed; /* the call after the one-way calls has succeeded */

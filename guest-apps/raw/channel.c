@@ -223,6 +223,17 @@ static enum failure receive_all(const struct channel *channel, struct call_recor
     return FAILURE_NONE;
 }
 
+unsigned channel_tcp_retransmits(const struct channel *channel)
+{
+    struct tcp_info info;
+    socklen_t length = sizeof(info);
+
+    if (channel->settings->transport == TRANSPORT_UDP || channel->socket < 0 ||
+        getsockopt(channel->socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+        return channel->closed_retransmits;
+    return channel->closed_retransmits + info.tcpi_total_retrans;
+}
+
 static void exchange_stream(struct channel *channel, uint32_t sequence, struct call_record *record)
 {
     enum failure failure;
@@ -235,8 +246,10 @@ static void exchange_stream(struct channel *channel, uint32_t sequence, struct c
     if (failure == FAILURE_NONE && !is_reply(channel, sequence))
         failure = fail(record, FAILURE_WRONG_PAYLOAD, 0);
     /* After a failure it is unknown where in the stream the next reply begins. */
-    if (failure != FAILURE_NONE)
+    if (failure != FAILURE_NONE) {
+        channel->closed_retransmits = channel_tcp_retransmits(channel);
         channel_disconnect(channel);
+    }
 }
 
 static void prepare(struct channel *channel, uint32_t sequence, size_t size)
@@ -266,17 +279,6 @@ void channel_exchange(struct channel *channel, uint32_t sequence, size_t size,
     else
         exchange_stream(channel, sequence, record);
     record->ok = record->failure == FAILURE_NONE;
-}
-
-unsigned channel_tcp_retransmits(const struct channel *channel)
-{
-    struct tcp_info info;
-    socklen_t length = sizeof(info);
-
-    if (channel->settings->transport == TRANSPORT_UDP || channel->socket < 0 ||
-        getsockopt(channel->socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
-        return 0;
-    return info.tcpi_total_retrans;
 }
 
 void channel_failure_text(const struct call_record *record, char *text, size_t size)

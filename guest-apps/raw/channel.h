@@ -35,6 +35,7 @@ struct channel {
     uint8_t *reply;
     size_t request_bytes, reply_bytes; /* of the present call */
     bool stale;                        /* late replies to earlier requests may still come */
+    unsigned closed_retransmits;       /* of TCP, on connections that failed calls have closed */
 };
 
 void channel_init(struct channel *channel, const struct channel_settings *settings, size_t thread);
@@ -49,7 +50,7 @@ void channel_disconnect(struct channel *channel);
 void channel_exchange(struct channel *channel, uint32_t sequence, size_t size,
                       struct call_record *record);
 
-/* Segments that TCP sent again on this connection so far; 0 for UDP. */
+/* Segments that TCP sent again so far, on all of the channel's connections; 0 for UDP. */
 unsigned channel_tcp_retransmits(const struct channel *channel);
 
 /* The text of a record's failure (failure_text_fn). */

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 IN, OUT = 1, 2
-_SECTION, _INTERFACE, _ENHANCED = 0x0A0D0D0A, 1, 6
+_SECTION, _INTERFACE, _STATISTICS, _ENHANCED = 0x0A0D0D0A, 1, 5, 6
 _COMMENT, _FLAGS, _NAME = 1, 2, 2
 _FATE = ":fate"
 ETHERNET, BACKPLANE = 1, 148
@@ -38,6 +38,15 @@ class Frame:
 
 
 @dataclass
+class Note:
+    """A comment without a frame."""
+
+    interface: int
+    at_ns: int
+    text: str
+
+
+@dataclass
 class Capture:
     """`head` is everything before the first frame."""
 
@@ -45,12 +54,18 @@ class Capture:
     interfaces: list[str]
     frames: list[Frame] = field(default_factory=list)
     link_type: int = ETHERNET
+    notes: list[Note] = field(default_factory=list)
 
     def is_fate(self, frame: Frame) -> bool:
         return self.interfaces[frame.interface].endswith(_FATE)
 
     def to_bytes(self) -> bytes:
-        return self.head + b"".join(_packet(frame) for frame in self.frames)
+        blocks, notes = [self.head], sorted(self.notes, key=lambda note: note.at_ns)
+        for frame in self.frames:
+            while notes and notes[0].at_ns <= frame.at_ns:
+                blocks.append(_statistics(notes.pop(0)))
+            blocks.append(_packet(frame))
+        return b"".join([*blocks, *map(_statistics, notes)])
 
 
 def read(data: bytes) -> Capture:
@@ -62,6 +77,9 @@ def read(data: bytes) -> Capture:
         block = data[offset : offset + total]
         if kind == _ENHANCED:
             capture.frames.append(_frame(block))
+        elif kind == _STATISTICS and _COMMENT in (options := _options(block[20:-4])):
+            interface, high, low = struct.unpack_from("<III", block, 8)
+            capture.notes.append(Note(interface, high << 32 | low, options[_COMMENT].decode()))
         else:
             assert kind in (_SECTION, _INTERFACE), f"block {kind}"
             assert not capture.frames, "an interface after the first frame"
@@ -110,6 +128,12 @@ def _packet(frame: Frame) -> bytes:
     head = struct.pack("<IIIII", frame.interface, at_ns >> 32, at_ns & 0xFFFFFFFF, len(frame.data), frame.length)
     body = head + frame.data + bytes(-len(frame.data) % 4) + options
     return struct.pack("<II", _ENHANCED, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+
+
+def _statistics(note: Note) -> bytes:
+    head = struct.pack("<III", note.interface, note.at_ns >> 32, note.at_ns & 0xFFFFFFFF)
+    body = head + _option(_COMMENT, note.text.encode()) + _option(0, b"")
+    return struct.pack("<II", _STATISTICS, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
 
 
 def _option(code: int, value: bytes) -> bytes:

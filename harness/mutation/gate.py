@@ -24,6 +24,7 @@ from mutation import (
     atm,
     backplane,
     documents,
+    events,
     files,
     headers,
     samples,
@@ -41,7 +42,7 @@ from sundial.verify import verify_run
 PROCESSES = 2
 KNOWN = 100
 """Captures of which tshark's answer is remembered."""
-KINDS = (headers, stamps, traffic, streams, atm, backplane, stores, documents, samples, files, traces, agreed)
+KINDS = (headers, stamps, traffic, events, streams, atm, backplane, stores, documents, samples, files, traces, agreed)
 
 CAUGHT, PASSED, CRASHED, NOTHING = "caught", "passed", "crashed", "nothing"
 

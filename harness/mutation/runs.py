@@ -16,7 +16,7 @@ RECORDED = HERE / "recorded"
 NAMES = (
     "sunrpc-virtual", "sunrpc-real", "raw-virtual", "raw-real", "mbcf-virtual", "mbcf-real",
     "sunrpc-mbcf-virtual", "sunrpc-mbcf-real", "sss-virtual", "iperf3-virtual", "iperf3-real",
-    "link-virtual", "jitter-virtual", "switch-virtual", "netem-virtual",
+    "link-virtual", "link-events-virtual", "jitter-virtual", "switch-virtual", "netem-virtual",
     "lane-virtual", "lane-faults-virtual", "own-virtual", "dce-virtual", "dce-real", "dce-loss-virtual",
     "vmmc-virtual", "shrimprpc-virtual", "vrpc-virtual", "vrpc-notify-virtual",
     "trace-virtual", "grpc-virtual", "grpc-real", "rpyc-virtual", "rpyc-real",

@@ -11,3 +11,6 @@ EPOCH_NS = 946_684_800 * 10**9
 
 SAMPLES_LINE_BYTES = 1 << 20
 """No line of a guest's samples is longer."""
+
+NOTES = "notes.json"
+"""In a run directory: what the user wrote about the run."""

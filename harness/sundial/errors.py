@@ -16,12 +16,36 @@ the command line turns it into an InternalError.
 
 from __future__ import annotations
 
+import difflib
 import errno
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sundial.printable import printable, printable_lines
+
+_WORD = re.compile(r"[\w.*-]+")
+_QUOTED = re.compile(r"'([^']+)'")
+_ALLOWED_SHOWN = 12
+"""Of a list of allowed words beside the nearest one."""
+
+
+def nearest(what: str, field: str | None, allowed: str | None) -> str | None:
+    """The word of a list of allowed ones that is like the word in quotes, or like an unknown field's name."""
+    if not allowed:
+        return None
+    words = [word for word in re.split(r", (?:or )?| or ", allowed) if _WORD.fullmatch(word)]
+    written = _QUOTED.findall(what)[:1] or ([field.rsplit(".", 1)[-1]] if field and "unknown" in what else [])
+    if len(words) < 2 or not written or written[0] in words:
+        return None
+    return next(iter(difflib.get_close_matches(written[0], words, 1, 0.7)), None)
+
+
+def _shortened(allowed: str) -> str:
+    words = allowed.split(", ")
+    rest = len(words) - _ALLOWED_SHOWN
+    return allowed if rest <= 1 else f"{', '.join(words[:_ALLOWED_SHOWN])} and {rest} more"
 
 
 class SundialError(Exception):
@@ -61,19 +85,29 @@ class Problem:
     line: int | None = None
     field: str | None = None
 
+    @property
+    def did_you_mean(self) -> str | None:
+        """The allowed word that is most like the one that was written."""
+        return nearest(self.what, self.field, self.allowed)
+
     def __str__(self) -> str:
         place = self.file or ""
         if self.file and self.line is not None:
             place += f":{self.line}"
         parts = [part for part in (place, self.field) if part]
         text = ": ".join([*parts, self.what])
+        near = self.did_you_mean
+        if near:
+            text += f"; did you mean {near!r}?"
         if self.allowed:
-            text += f"; allowed: {self.allowed}"
+            text += f"{'' if near else ';'} allowed: {_shortened(self.allowed) if near else self.allowed}"
         return printable(" ".join(text.split()))
 
     def to_json(self) -> dict[str, str | int | None]:
         texts = {"file": self.file, "field": self.field, "what": self.what, "allowed": self.allowed}
-        return {**{name: text and printable(text) for name, text in texts.items()}, "line": self.line}
+        shown = {name: text and printable(text) for name, text in texts.items()}
+        near = {} if self.did_you_mean is None else {"did_you_mean": self.did_you_mean}
+        return {**shown, "line": self.line, **near}
 
 
 class BadInput(SundialError, ValueError):

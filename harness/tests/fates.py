@@ -73,3 +73,8 @@ def cells(lost_cells: int, of: int, rule: str, way: str, port: str) -> str:
 def spoiled(rule: str, to: str) -> str:
     """`wrong CRC`, `joined to the PDU before`."""
     return comment(f"dropped: {rule} towards {to}", "dropped", rule=rule, to=to)
+
+
+def severed(rule: str, from_: str, to: str) -> str:
+    """`cut`, `partition`."""
+    return comment(f"lost: {rule}, {from_} to {to}", "lost", rule=rule, from_=from_, to=to)

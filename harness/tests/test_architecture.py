@@ -48,6 +48,9 @@ ROOMS: dict[str, set[str]] = {
     "verify": {"", "errors", "printable", "whole", "kinds", "units", "seams", "expect", "model", "plan", "observe"},
     "judge": {"", "errors", "kinds", "seams", "expect", "model", "observe", "verify"},
     "report": {"", "errors", "printable", "whole", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
+    "shelf": {"", "errors", "whole"},
+    "draft": {"errors", "whole", "model"},
+    "compare": {"", "errors", "printable", "whole", "units", "seams", "model", "observe", "report"},
     "reproduce": {
         "",
         "errors",
@@ -69,6 +72,7 @@ ROOMS: dict[str, set[str]] = {
         "faults",
         "limits",
         "printable",
+        "whole",
         "kinds",
         "units",
         "model",
@@ -78,6 +82,9 @@ ROOMS: dict[str, set[str]] = {
         "observe",
         "verify",
         "report",
+        "shelf",
+        "draft",
+        "compare",
         "reproduce",
     },
 }

@@ -12,6 +12,7 @@ import pytest
 
 from sundial.cli.main import COMMANDS
 from sundial.model.catalog import ROOT
+from sundial.verify.rules import rules
 from tests.test_pages import LINK, without_code
 
 
@@ -74,3 +75,12 @@ def test_reference_has_fields_with_their_types(site: ModuleType) -> None:
         "",
         "string",
     ]
+
+
+def test_reference_has_every_rule(written: Path) -> None:
+    text = (written / "reference" / "rules.md").read_text()
+    assert [name for name in rules() if f"\n## {name}\n" not in text] == []
+
+
+def test_the_page_of_columns_is_current(site: ModuleType) -> None:
+    assert site.COLUMNS.read_text() == site.columns_page(), "python docs/site.py columns"

@@ -5,7 +5,7 @@
 #   make fuzz-dce        libFuzzer, FUZZ_RUNS inputs for each target (wants clang and its runtime: libclang-rt-14-dev on Debian 12)
 #   DCE_FUZZ=N           inputs of the built-in fuzzer in `make check`, for each target
 
-DCE_TESTS = golden_test twelve_test queue_test states_test wire_test order_test
+DCE_TESTS = golden_test twelve_test queue_test states_test wire_test order_test places_test
 DCE_TARGETS = pdu fack ndr tower client server twelve
 DCE_FUZZ ?= 20000
 FUZZ_RUNS ?= 10000000

@@ -189,6 +189,18 @@ static enum clnt_stat call(struct caller *caller, struct exchange *exchange,
     return status;
 }
 
+/* Those of connections that failed calls have closed, too. */
+static unsigned stream_retransmits(const struct caller *caller)
+{
+    struct tcp_info info;
+    socklen_t length = sizeof(info);
+
+    if (caller->settings->transport == TRANSPORT_UDP || caller->socket < 0 ||
+        getsockopt(caller->socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+        return caller->closed_retransmits;
+    return caller->closed_retransmits + info.tcpi_total_retrans;
+}
+
 static void note_failure(struct caller *caller, struct call_record *record,
                          enum call_failure failure, enum clnt_stat status)
 {
@@ -213,19 +225,10 @@ static void note_failure(struct caller *caller, struct call_record *record,
     /*
      * A late reply or half a record may still come on a stream: only a new one is in a known state.
      */
-    if (caller->settings->transport == TRANSPORT_TCP)
+    if (caller->settings->transport == TRANSPORT_TCP) {
+        caller->closed_retransmits = stream_retransmits(caller);
         disconnect_handle(caller);
-}
-
-static unsigned stream_retransmits(const struct caller *caller)
-{
-    struct tcp_info info;
-    socklen_t length = sizeof(info);
-
-    if (caller->settings->transport == TRANSPORT_UDP || caller->socket < 0 ||
-        getsockopt(caller->socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
-        return 0;
-    return info.tcpi_total_retrans;
+    }
 }
 
 const struct rpc_port tirpc_port = {connect_handle, disconnect_handle, begin,

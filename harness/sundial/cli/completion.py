@@ -48,3 +48,20 @@ def _recipes() -> Iterable[str]:
 
 
 RECIPES = of(_recipes)
+
+
+def _machines() -> Iterable[str]:
+    from sundial.cli import rooms
+
+    return dict.fromkeys(machine.name for kept in rooms.kept() for machine in kept.machines)
+
+
+def _segments() -> Iterable[str]:
+    from sundial.draft.texts import SEGMENTS
+
+    return SEGMENTS
+
+
+SEGMENTS = of(_segments)
+UP = of(_kept)
+MACHINES = of(_machines)

@@ -24,7 +24,7 @@ class _Images(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         try:
-            lines = [f"  {name}: {kind.description}" for name, kind in IMAGES.items()]
+            lines = [f"  {name}: {kind.description or ''}".rstrip(": ") for name, kind in IMAGES.items()]
         except BadInput as error:
             lines = [f"  {error.message}"]
         self.epilog = "\n".join(["\b", "Images:", *lines])
@@ -103,6 +103,27 @@ def list_(as_json: bool) -> None:
         ]
         for image in images
     ]
+    print_table(rows)
+    if locks := rooms.locks():
+        click.echo("")
+        rows = [["PACKAGES OF ROOTS", "LOCKED", "SHA256"]]
+        print_table(
+            rows + [[" ".join(lock["asked"]), str(len(lock["packages"])), lock["sha256"][:12]] for lock in locks]
+        )
+
+
+@images.command(cls=Verb)
+@as_json
+def packages(as_json: bool) -> None:
+    """List the packages that roots were made from, each with its version and SHA-256."""
+    locks = rooms.locks()
+    if as_json:
+        print_json(locks)
+        return
+    rows = [["ASKED FOR", "PACKAGE", "VERSION", "SHA256"]]
+    for lock in locks:
+        asked = " ".join(lock["asked"])
+        rows += [[asked, each["name"], each["version"], each["sha256"]] for each in lock["packages"]]
     print_table(rows)
 
 

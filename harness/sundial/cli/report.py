@@ -22,8 +22,12 @@ def report(run: str, png: bool, as_json: bool) -> None:
     changed since the last verdict.
     """
     folder = find_run(run)
+    removed = rooms.captures_removed(folder)
     try:
-        rooms.verify_run(folder)
+        if removed:
+            say(f"not verified again: the captures were removed on {removed}; the verdict is the one before")
+        else:
+            rooms.verify_run(folder)
     except BadInput as error:
         rooms.forget_verdict(folder)
         say(f"not verified: {error.message}")

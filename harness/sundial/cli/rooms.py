@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from sundial import limits
-from sundial.errors import BadInput
-from sundial.model.catalog import DISSECTORS, LAUNCHER, ROOT, WRITTEN, check_writable
+from sundial.errors import BadInput, RunFailed
+from sundial.model.catalog import DISSECTORS, INSTALLED, LAUNCHER, ROOT, WRITTEN, check_writable
 from sundial.plan.request import EMBEDDED
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ LOGS = WRITTEN.state / ".sundial" / "log"
 DOWN_S = 5.0
 """So long a topology that does not answer may take to be down."""
 VERIFY, REPORT = "sundial.verify", "sundial.report.build"
+OTHER_RULE = "other"
 WARMING_NICE = 5
 """Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
 
@@ -99,9 +100,49 @@ def exec_gathered(asked: Exec) -> Any:
     return gathered.result(_exec(asked, gathered))
 
 
+def exec_all(
+    machines: Sequence[str] | None, argv: Sequence[str], topology: str | None, seconds: float | None, *, gathered: bool
+) -> dict[str, Any]:
+    """Run a command in several machines (None: in all) at once: how each ended, as `exec_` or, `gathered`, as
+    `exec_gathered` answers it; a RunFailed of a machine that did not answer.
+
+    Output that is not gathered is passed on with the machine in front of each line. Raises BadInput, Interrupted.
+    """
+    command, several = _room("sundial.machines.command"), _room("sundial.machines.several")
+    passed = _room("sundial.machines.foreground").Passed(sys.stdout.fileno(), sys.stderr.fileno())
+    receivers: dict[str, Any] = {}
+
+    def outputs(names: Sequence[str]) -> dict[str, Any]:
+        width = max(map(len, names))
+        for name in names:
+            prefix = f"{name:<{width}} | ".encode()
+            receivers[name] = command.Gathered() if gathered else several.Prefixed(prefix, passed)
+        return receivers
+
+    try:
+        ends = _room("sundial.run.keeper").exec_all(machines, argv, seconds, outputs, topology)
+    finally:
+        if not gathered:
+            for receiver in receivers.values():
+                receiver.end()
+    if not gathered:
+        return cast("dict[str, Any]", ends)
+    return {name: end if isinstance(end, RunFailed) else receivers[name].result(end) for name, end in ends.items()}
+
+
 def _exec(asked: Exec, output: Any) -> Any:
     foreground = _room("sundial.machines.foreground").Foreground(asked.input_fd, asked.terminal, asked.seconds)
     return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
+
+
+def draft(name: str) -> Any:
+    """A module of the room that drafts files."""
+    return _room(f"sundial.draft.{name}")
+
+
+def copying() -> Any:
+    """The module that copies files to and from machines that are up."""
+    return _room("sundial.run.copying")
 
 
 def misread(folder: Path) -> list[str]:
@@ -153,6 +194,51 @@ def in_the_making() -> list[Path]:
     return cast("list[Path]", _room("sundial.run.directory").in_the_making(CAPTURES)) if CAPTURES.is_dir() else []
 
 
+def entries() -> list[Any]:
+    """The finished folders of captures/ as `shelf.entries.Entry`, the oldest first.
+
+    Those that a killed harness left get their names first.
+    """
+    take_up_abandoned()
+    return cast("list[Any]", _room("sundial.shelf.entries").read_entries(CAPTURES))
+
+
+def entry(folder: Path) -> Any:
+    """One of them, or a run elsewhere; None if the folder holds nothing of Sundial's."""
+    return _room("sundial.shelf.entries").read_entry(folder)
+
+
+def shelf(name: str) -> Any:
+    """A module of the room that keeps runs."""
+    return _room(f"sundial.shelf.{name}")
+
+
+def captures_removed(folder: Path) -> str | None:
+    """The date on which the captures of a run were removed, if they were."""
+    return shelf("notes").read_notes(folder).captures_removed or None
+
+
+def usage() -> list[Any]:
+    """What of Sundial takes how much of the disk: `shelf.usage.Usage`, a row each."""
+    room, places = shelf("usage"), _room("sundial.run.places").Places()
+    out, private = places.snapshots.parent, places.private
+    images = [path for path in out.glob("*") if path != places.snapshots and path.name != "cache"]
+    built = [ROOT / "harness" / each for each in ("fabric/target", "clock/build", "confine/build")]
+    caches = [out / "cache", *private.glob("*")]
+    shared = os.environ.get("SUNDIAL_CACHE")
+    rows = [
+        *room.of_captures(CAPTURES, in_the_making()),
+        room.of_places("images", images, "sundial images build makes them again"),
+        room.of_places("snapshots", [places.snapshots], "the next run makes those that it needs again"),
+        room.of_places("caches", caches, "what is used again is made again"),
+        room.of_places("programs", [path for path in built if not INSTALLED], "make setup builds them again"),
+        room.of_places("python", [Path(sys.prefix)], "make setup installs it again"),
+    ]
+    if shared:
+        rows.append(room.of_places("shared cache", [Path(shared)], "may be removed at any time"))
+    return rows
+
+
 @contextlib.contextmanager
 def warm_evaluation(*, report: bool) -> Iterator[None]:
     """Meanwhile import what `verify_run` and perhaps `build_report` need, in time that the machines leave over.
@@ -183,11 +269,38 @@ def verify_run(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", _able(VERIFY).verify_run(path).to_json())
 
 
-def mismatches(run: str, document: dict[str, Any], most: int) -> list[tuple[str, str | None]]:
-    """The first mismatches of a document like verify.json: each in words, and the command that shows its frames."""
+@dataclass(frozen=True)
+class Mismatch:
+    """One mismatch of a document like verify.json, or several frames of one conversation."""
+
+    words: str
+    open: str | None
+    """The command that shows its frames."""
+    rule: str | None
+    joined: int
+    """How many mismatches it is."""
+
+
+def mismatches(run: str, document: dict[str, Any], most: int) -> list[Mismatch]:
+    """The first mismatches of a document like verify.json."""
     words = _room("sundial.verify.words")
-    problems = document.get("problems") or []
-    return [(words.in_words(problem), words.open_command(run, problem)) for problem in problems[:most]]
+    problems = words.grouped(document.get("problems") or [])
+    return [
+        Mismatch(words.in_words(each), words.open_command(run, each), each.get("rule"), words.joined_in(each))
+        for each in problems[:most]
+    ]
+
+
+def junit(ended: list[dict[str, Any]]) -> str:
+    """Runs as they ended, as JUnit XML."""
+    room = _room("sundial.verify.junit")
+    return cast(str, room.document([room.Ended(**each) for each in ended]))
+
+
+def summary(ended: list[dict[str, Any]]) -> str:
+    """The same as Markdown."""
+    ended_of = _room("sundial.verify.junit").Ended
+    return cast(str, _room("sundial.verify.markdown").document([ended_of(**each) for each in ended]))
 
 
 def first_mismatch(run: str, document: dict[str, Any]) -> tuple[str, str | None] | None:
@@ -195,6 +308,16 @@ def first_mismatch(run: str, document: dict[str, Any]) -> tuple[str, str | None]
     words = _room("sundial.verify.words")
     problem = words.to_show(document.get("problems") or [])
     return None if problem is None else (words.in_words(problem), words.open_command(run, problem))
+
+
+def rules() -> dict[str, Any]:
+    """The rules of verification by name."""
+    return cast("dict[str, Any]", _room("sundial.verify.rules").rules())
+
+
+def rule_of(field: str) -> Any:
+    """The rule of a finding's field; OTHER_RULE where no rule names it."""
+    return _room("sundial.verify.rules").rule_of(field)
 
 
 def forget_verdict(path: Path) -> None:
@@ -220,6 +343,28 @@ def build_report(path: Path, *, png: bool = False, drawn: bool = True) -> Path:
     Not `drawn`, its figures are said in words alone.
     """
     return cast(Path, _able(REPORT).build_report(path, png=png, drawn=drawn).html)
+
+
+def compare(runs: Sequence[tuple[Path, str]], by: Sequence[str], limits: Sequence[str]) -> Any:
+    """What differs between runs, given by directory and name: a `seams.compare.Comparison`. Raises BadInput."""
+    bounds = [_room("sundial.compare.bounds").parse(limit) for limit in limits]
+    room = _able("sundial.compare.build")
+    return room.compare([room.Compared(path, name) for path, name in runs], by, bounds)[0]
+
+
+def comparison_words() -> Any:
+    """The module that makes text of a comparison."""
+    return _room("sundial.compare.words")
+
+
+def comparison_text(found: Any, form: str) -> str:
+    """A comparison as `csv_text` or `markdown`."""
+    return cast(str, getattr(comparison_words(), form)(found))
+
+
+def write_comparison(found: Any, page: Path) -> None:
+    """Write its page. Raises OSError."""
+    _room("sundial.compare.page").write_page(found, page)
 
 
 def ports(capture: Path) -> list[str]:
@@ -258,8 +403,6 @@ def watch(
 
 def port_counts(kept: Kept) -> Sequence[Any] | None:
     """What each port of a topology has counted; None: it is down."""
-    from sundial.errors import RunFailed
-
     try:
         counters = _room("sundial.run.keeper").status(kept.topology)["counters"]
     except (BadInput, RunFailed):
@@ -382,6 +525,78 @@ def reproduce(
     return room.perform(request, room.Doors(making, pin), progress)
 
 
+@dataclass(frozen=True)
+class MatrixAsked:
+    """What `matrix` was asked for; axes as typed."""
+
+    scenario: str | None
+    runs: dict[str, Path]
+    """Runs that are there, by what the user calls them; empty: runs are made."""
+    rows: str
+    columns: str
+    overrides: tuple[str, ...]
+    topology: str | None
+    scale: str | None
+    seed: int | None
+    measure: str
+    out: Path | None
+    connect: str
+    recipe: str | None
+    skip_refused: bool
+    jobs: int | None
+    command: tuple[str, ...]
+
+
+def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list[str]]]:
+    """Make a matrix of runs; answers its folder, its document, and its table as text.
+
+    Raises BadInput before anything is started; HostLacks, Interrupted.
+    """
+    _check_places(asked.out)
+    pure, room = _room("sundial.reproduce.matrix"), _able("sundial.reproduce.matrix_make")
+    try:
+        measure = _room("sundial.model.bounds").parse_measure(asked.measure)
+    except BadInput as error:
+        raise error.within(file="--measure") from None
+    bounds = _room("sundial.verify.bounds")
+
+    def measured(path: Path) -> tuple[str, float] | None:
+        found = bounds.measured(path, measure)
+        return None if found is None or found.seen is None else (found.seen_text, found.to_json()["seen"])
+
+    def first(name: str, document: dict[str, Any]) -> str | None:
+        shown = first_mismatch(name, document)
+        return None if shown is None else shown[0]
+
+    report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
+    making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
+    doors = room.Doors(making, measured, first)
+    made = not asked.runs
+    empty = pure.Axis("", (), ())
+    request = room.Request(
+        asked.scenario or "",
+        pure.parse_axis(asked.rows, "--rows") if made else empty,
+        pure.parse_axis(asked.columns, "--columns") if made else empty,
+        asked.overrides,
+        asked.topology,
+        asked.scale,
+        asked.seed,
+        f"{measure.of}{measure.conditions}",
+        CAPTURES,
+        asked.out,
+        asked.connect,
+        asked.recipe,
+        asked.skip_refused,
+        asked.jobs or _room("sundial.reproduce.workers").jobs_of_this_host(),
+        asked.command,
+    )
+    if made:
+        folder, found = room.make(request, doors, progress)
+    else:
+        folder, found = room.collect(asked.runs, asked.rows, asked.columns, request, doors, progress)
+    return folder, pure.to_json(found), pure.to_text(found)
+
+
 def certify(progress: Progress, *, again: bool) -> dict[str, Any]:
     """Certify the emulator for virtual time unless it is known, or `again`; answers its version and on what that rests.
 
@@ -427,6 +642,11 @@ def fetch_images(archive: Path, sha256: str | None) -> Any:
         if found != sha256.lower():
             raise BadInput(f"its SHA-256 is {found}", file=str(archive), allowed=sha256)
     return images().fetch(archive)
+
+
+def locks() -> list[dict[str, Any]]:
+    """The packages that were chosen for roots, by the words that asked for them."""
+    return cast("list[dict[str, Any]]", _room("sundial.machines.roots").Roots(ROOT, WRITTEN.state).locks())
 
 
 def _images(choice: Any) -> Any:

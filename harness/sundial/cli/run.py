@@ -7,16 +7,18 @@ import contextlib
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sundial.cli import completion, rooms
+from sundial.cli import completion, outcome, rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
+from sundial.cli.verify import bound_line
 from sundial.described import descriptions
 from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.catalog import typed
@@ -24,7 +26,7 @@ from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
 from sundial.model.scenario import KINDS
 from sundial.model.topology import Clock
-from sundial.plan.build import plan_run
+from sundial.plan.build import Plan, plan_run
 from sundial.plan.paths import RunPaths
 from sundial.plan.request import Progress, RunRequest
 from sundial.units import counted
@@ -67,6 +69,7 @@ class _Run(Verb):
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
 @click.option("--report/--no-report", default=True, help="Write the report (default), or leave it to `sundial report`.")
 @click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
+@outcome.options
 @as_json
 def run(
     scenario: str,
@@ -82,6 +85,8 @@ def run(
     cold: bool,
     report: bool,
     dry_run: bool,
+    junit: Path | None,
+    summary: Path | None,
     as_json: bool,
 ) -> None:
     """Run SCENARIO (a name or a file), verify the capture against the protocol, and write the report.
@@ -95,38 +100,43 @@ def run(
     connect, out = checked_connect(connect), checked_out(out)
     if trace is not None:
         overrides = (*overrides, f"trace={trace}")
-    experiments = load_experiments(
-        scenario, topology=topology, overrides=overrides, scale=scale, seed=seed, clock=clock
+    with outcome.written(junit, summary, Path(scenario).stem) as ended:
+        experiments = load_experiments(
+            scenario, topology=topology, overrides=overrides, scale=scale, seed=seed, clock=clock
+        )
+        plans = [plan_run(experiment, _DRY) for experiment in experiments]
+        if dry_run:
+            _print_plans(experiments, plans)
+            return
+        folders = _folders(out, len(experiments))
+        results = []
+        with progress(quiet=as_json) as shown:
+            for experiment, folder in zip(experiments, folders, strict=True):
+                results.append(_one(experiment, folder, connect, recipe, cold, report, shown, ended))
+        if as_json:
+            print_json(results if len(results) > 1 else results[0])
+        else:
+            for result in results:
+                _print_result(result)
+        failed = [result for result in results if result["verdict"] != "pass"]
+        if failed:
+            raise VerificationFailed(
+                f"{failed[0]['path']}: verification failed: {counted(failed[0]['mismatches'], 'mismatch')}"
+            )
+
+
+def _print_plans(experiments: Sequence[Experiment], plans: Sequence[Plan]) -> None:
+    print_json(
+        [
+            {
+                "scenario": experiment.scenario_json(),
+                "topology": experiment.topology_json(),
+                "fabric": plan.fabric,
+                "jobs": {name: job.document() for name, job in plan.jobs.items()},
+            }
+            for experiment, plan in zip(experiments, plans, strict=True)
+        ]
     )
-    plans = [plan_run(experiment, _DRY) for experiment in experiments]
-    if dry_run:
-        print_json(
-            [
-                {
-                    "scenario": experiment.scenario_json(),
-                    "topology": experiment.topology_json(),
-                    "fabric": plan.fabric,
-                    "jobs": {name: job.document() for name, job in plan.jobs.items()},
-                }
-                for experiment, plan in zip(experiments, plans, strict=True)
-            ]
-        )
-        return
-    folders = _folders(out, len(experiments))
-    results = []
-    with progress(quiet=as_json) as shown:
-        for experiment, folder in zip(experiments, folders, strict=True):
-            results.append(_one(experiment, folder, connect, recipe, cold, report, shown))
-    if as_json:
-        print_json(results if len(results) > 1 else results[0])
-    else:
-        for result in results:
-            _print_result(result)
-    failed = [result for result in results if result["verdict"] != "pass"]
-    if failed:
-        raise VerificationFailed(
-            f"{failed[0]['path']}: verification failed: {counted(failed[0]['mismatches'], 'mismatch')}"
-        )
 
 
 def _folders(out: Path | None, count: int) -> list[Path | None]:
@@ -152,6 +162,7 @@ def _one(
     cold: bool,
     report: bool,
     shown: Progress,
+    ended: outcome.Outcome,
 ) -> dict[str, Any]:
     request = RunRequest(
         experiment,
@@ -169,12 +180,16 @@ def _one(
     try:
         made = rooms.run(request, shown)
     except RunFailed as error:
-        # A report of what there is, to find the cause. An error here must not hide the failure.
+        # A verdict and a report of what there is, to find the cause. An error here must not hide the failure.
+        verdict: dict[str, Any] | None = None
         with contextlib.suppress(Exception):
-            if report and error.folder is not None:
-                _evaluate(error.folder, report, shown)
+            if error.folder is not None and (report or ended.is_asked_for):
+                verdict, _ = _evaluate(error.folder, report, shown)
+        ended.add(_name(experiment), verdict, error.folder, error, time.monotonic() - began)
         raise
     verdict, page = _evaluate(made.path, report, shown)
+    seconds = time.monotonic() - began
+    ended.add(_name(experiment), verdict, made.path, None, seconds)
     return {
         "path": str(made.path),
         "variant": experiment.variant,
@@ -183,12 +198,18 @@ def _one(
         "mismatches": verdict.get("mismatches"),
         "unproven": len(verdict.get("unproven") or []),
         "first_mismatch": _first_mismatch(reference_to(made.path), verdict),
+        "bounds": verdict.get("bounds") or [],
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
-        "total_s": round(time.monotonic() - began, 3),
+        "total_s": round(seconds, 3),
         "report": page,
         "captures": [str(path) for path in captures(made.path).values()],
     }
+
+
+def _name(experiment: Experiment) -> str:
+    """What a test suite is called: the scenario and what varied."""
+    return f"{experiment.scenario.name} {experiment.variant}".strip()
 
 
 def _evaluate(folder: Path, report: bool, shown: Progress) -> tuple[dict[str, Any], str | None]:
@@ -213,6 +234,8 @@ def _print_result(result: dict[str, Any]) -> None:
         click.echo(f"with     {result['variant']}")
     calls, mismatches = counted(result["calls"], "call"), counted(result["mismatches"], "mismatch")
     click.echo(f"verdict  {result['verdict']}: {calls}, {mismatches}")
+    for bound in result["bounds"]:
+        click.echo(f"bound    {bound_line(bound)}")
     first = result["first_mismatch"]
     if first is not None:
         click.echo(f"first    {first['words']}")

@@ -23,9 +23,32 @@ def find_run(reference: str) -> Path:
     for path in (Path(reference), rooms.CAPTURES / reference):
         if (path / "run.json").is_file():
             return path
+    _refuse_unfinished(reference)
     if Path(reference).is_dir() or (rooms.CAPTURES / reference).is_dir():
         raise BadInput("has no run.json: it is not a run directory", file=reference, allowed="what 'sundial run' wrote")
     raise BadInput(f"there is no run {reference!r}", allowed="a run directory, its name (see 'sundial ls'), or latest")
+
+
+def find_entry(reference: str) -> Any:
+    """A run, a reproduction or a damaged run (`shelf.entries.Entry`). Raises BadInput."""
+    if reference == LATEST:
+        return rooms.entry(find_run(reference))
+    for path in (Path(reference), rooms.CAPTURES / reference):
+        entry = rooms.entry(path) if path.is_dir() and not path.name.startswith(".") else None
+        if entry is not None and (entry.kind != "damaged" or path.absolute().parent == rooms.CAPTURES.absolute()):
+            return entry
+    return rooms.entry(find_run(reference))
+
+
+def _refuse_unfinished(reference: str) -> None:
+    for folder in rooms.in_the_making():
+        if reference in (name_in_the_making(folder), folder.name, str(folder)):
+            raise BadInput(f"{reference} is still running", allowed="a run that has ended (see 'sundial ls')")
+
+
+def name_in_the_making(folder: Path) -> str:
+    """The name that the folder of a run that is being made will have."""
+    return folder.name.removeprefix(".").removesuffix(".partial")
 
 
 def reference_to(folder: Path) -> str:

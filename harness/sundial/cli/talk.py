@@ -87,6 +87,15 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
+def in_bytes(amount: float) -> str:
+    """A size for people: powers of 1000, as disks are sold."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
 def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns, two spaces between them; the last column is not padded."""
     shown = [[printable(cell) for cell in row] for row in rows]

@@ -59,7 +59,8 @@ def show(name: str, overrides: tuple[str, ...], as_svg: bool, as_json: bool) -> 
     if as_json:
         print_json({**loaded.model_dump(mode="json", exclude_none=True), "resolved": _resolved(network)})
         return
-    click.echo(f"{loaded.name}: {loaded.description} ({loaded.clock} clock)\n")
+    described = f": {loaded.description}" if loaded.description else ""
+    click.echo(f"{loaded.name}{described} ({loaded.clock} clock)\n")
     rows = [["MACHINE", "MIPS", "MEMORY", "INTERFACE", "ADDRESS", "MAC", "MTU", "SEGMENT"]]
     for node in network.nodes:
         for nic in node.nics:
@@ -137,6 +138,9 @@ def _own(node: Node) -> Iterator[str]:
     for what, value in (("kernel", node.kernel), ("initrd", node.initrd), ("command line, added", node.cmdline)):
         if value is not None:
             yield f"{what} {value}"
+    if node.root is not None:
+        sources = {"packages": ", ".join(node.root.packages), "oci": node.root.oci, "folder": node.root.folder}
+        yield from (f"root, in {node.root.held}: {what} {value}" for what, value in sources.items() if value)
     for path, laid in node.files:
         content = "content in the topology" if laid.source is None else f"from {laid.source}"
         yield f"file {path} ({laid.mode:04o}) {content}"

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from sundial.cli import rooms
-from sundial.cli.runs import find_run
+from sundial.cli import outcome, rooms
+from sundial.cli.runs import find_run, reference_to
 from sundial.cli.talk import Verb, as_json, print_json
 from sundial.errors import BadInput, VerificationFailed
+from sundial.model.catalog import typed
 from sundial.model.segment import MTU_LEAST, MTU_MOST
 from sundial.units import counted
 
@@ -53,6 +55,7 @@ class _Protocol(click.ParamType[str]):
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Server's port, if it is not found automatically.")
 @click.option("--unproven", is_flag=True, help="Also list what was not verified.")
+@outcome.options
 @as_json
 def verify(
     run: str | None,
@@ -61,25 +64,39 @@ def verify(
     mtu: int | None,
     port: int | None,
     unproven: bool,
+    junit: Path | None,
+    summary: Path | None,
     as_json: bool,
 ) -> None:
     """Verify RUN (a directory, a name from `sundial ls`, or latest), or a capture with --pcap and --protocol."""
     if (run is None) == (pcap is None):
         raise click.UsageError("give either RUN or --pcap FILE")
-    if pcap is not None:
-        if protocol is None:
-            raise click.UsageError(f"--pcap needs --protocol: one of {', '.join(rooms.verifiable())}")
-        _check_plain(pcap)
-        name, document = str(pcap), rooms.verify_pcap(pcap, protocol, mtu, port)
-    else:
-        folder = find_run(run or "")
-        name, document = str(folder), rooms.verify_run(folder)
-    if as_json:
-        print_json(document)
-    else:
-        _print(name, document, unproven, None if pcap else run)
-    if document["verdict"] == "fail":
-        raise VerificationFailed(f"{name}: verification failed: {counted(document['mismatches'], 'mismatch')}")
+    with outcome.written(junit, summary, str(pcap or run)) as ended:
+        if pcap is not None:
+            if protocol is None:
+                raise click.UsageError(f"--pcap needs --protocol: one of {', '.join(rooms.verifiable())}")
+            _check_plain(pcap)
+            name, document = str(pcap), rooms.verify_pcap(pcap, protocol, mtu, port)
+            ended.add(name, document)
+        else:
+            folder = find_run(run or "")
+            _check_captures(folder)
+            name, document = str(folder), rooms.verify_run(folder)
+            ended.add(reference_to(folder), document, folder)
+        if as_json:
+            print_json(document)
+        else:
+            _print(name, document, unproven, None if pcap else run)
+        if document["verdict"] == "fail":
+            raise VerificationFailed(f"{name}: verification failed: {counted(document['mismatches'], 'mismatch')}")
+
+
+def _check_captures(folder: Path) -> None:
+    """Raises BadInput for a run whose captures the user has removed."""
+    removed = rooms.captures_removed(folder)
+    if removed:
+        what = f"its captures were removed on {removed} (sundial rm --captures-only)"
+        raise BadInput(what, file=folder.name, allowed="a run with captures; verify.json has the verdict")
 
 
 def _check_plain(pcap: Path) -> None:
@@ -97,13 +114,17 @@ def _print(name: str, document: dict[str, Any], unproven: bool, run: str | None)
         click.echo(
             "  interactive session, so there are no calls to verify; headers, wire timing and files are consistent"
         )
-    for words, command in rooms.mismatches(run or "", document, SHOWN):
-        click.echo(f"  {words}")
-        if run is not None and command is not None:
-            click.echo(f"    {command}")
+    for bound in document.get("bounds") or ():
+        click.echo(f"  {bound_line(bound)}")
+    shown = rooms.mismatches(run or "", document, SHOWN)
+    for each in shown:
+        click.echo(f"  {each.words}")
+        if run is not None and each.open is not None:
+            click.echo(f"    {each.open}")
+    _print_rules(shown)
     for line in document.get("remarks", ()):
         click.echo(f"  {line}")
-    rest = document["mismatches"] - SHOWN
+    rest = document["mismatches"] - sum(each.joined for each in shown)
     if rest > 0:
         click.echo(f"  and {rest} more{' in verify.json' if run else ''}")
     open_points = document.get("unproven") or []
@@ -112,3 +133,14 @@ def _print(name: str, document: dict[str, Any], unproven: bool, run: str | None)
             click.echo(f"  unproven: {line}")
     else:
         click.echo(f"  unproven: {len(open_points)} properties; list them with --unproven")
+
+
+def _print_rules(shown: Sequence[rooms.Mismatch]) -> None:
+    """How to read about the rules of what was listed."""
+    for name in dict.fromkeys(each.rule for each in shown if each.rule):
+        click.echo(typed(f"  about {name}: ./sundial explain {name}"))
+
+
+def bound_line(bound: dict[str, Any]) -> str:
+    """A bound of the scenario, and what was seen."""
+    return f"{'met' if bound['met'] else 'NOT MET'}: {bound['bound']}: {bound['words']}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from sundial.judge.machine import Arrival, Machine
+from sundial.judge.machine import NEVER, Arrival, Machine
 
 LATE_NS = 5_000_000_000
 """So long after it was due a message may be on the wire: 32 callers' windows on 10 Mb/s take 0.9 s."""
@@ -76,35 +76,66 @@ class Replay(Generic[M]):
     """The counts of all histories, from which mark on (by its number) until the next one here."""
     followed: Counter[int] = field(default_factory=Counter)
     """Messages sent, by the number of histories that explained them."""
+    marks_ns: Sequence[int] = ()
+    """When counts are asked for, in order, behind all else of the same instant."""
 
     def __post_init__(self) -> None:
         self._reading = self.histories[0].reading
+        self._marked = 0
+        self._gave_up = False
 
     def run(self, items: Iterable[Item], end_ns: int, marks_ns: Sequence[int] = ()) -> None:
-        """All of them, in the order of their time; `end_ns`: what was due by then must have been sent. `marks_ns`, in
-        order: when counts are asked for, behind all else of the same instant."""
+        """All of them, in the order of their time; `end_ns`: as of `finish`."""
+        self.marks_ns, self._marked = marks_ns, 0
+        for item in items:
+            self.feed(item)
+        self.finish(end_ns)
+
+    def feed(self, item: Item) -> None:
+        """The next thing that came or was sent."""
+        self._try(partial(self._take, item))
+
+    def finish(self, end_ns: int) -> None:
+        """Nothing more came or was sent; what was due by `end_ns` must have been."""
+        self._try(partial(self._end, end_ns))
+
+    def leaves(self, until_ns: int) -> list[M]:
+        """All that may have become of the machine by an instant by which all that it sent has been seen."""
         try:
-            self._run(items, end_ns, marks_ns)
+            return self._leaves(until_ns)
         except _GaveUp:
+            return self.histories
+
+    def _leaves(self, until_ns: int) -> list[M]:
+        return [leaf for each in self.histories for leaf in _explore(each.clone(), until_ns, stops_at_output=False)]
+
+    def _try(self, step: Callable[[], None]) -> None:
+        if self._gave_up:
+            return
+        try:
+            step()
+        except _GaveUp:
+            self._gave_up = True
             self.findings.append(
                 Difference(None, "sent", "what its program can have sent", "more ways than can be tried")
             )
 
-    def _run(self, items: Iterable[Item], end_ns: int, marks_ns: Sequence[int]) -> None:
-        marked = 0
-        for item in items:
-            marked = self._count(marks_ns, marked, bisect_left(marks_ns, item.at_ns, lo=marked))
-            self._force(item.at_ns - self.late_ns)
-            if isinstance(item, Sent):
-                self._explain(item)
-            else:
-                for each in self.histories:
-                    each.inbox.append(item)
-        self._count(marks_ns, marked, len(marks_ns))
+    def _take(self, item: Item) -> None:
+        self._count(bisect_left(self.marks_ns, item.at_ns, lo=self._marked))
+        self._force(item.at_ns - self.late_ns)
+        if isinstance(item, Sent):
+            self._explain(item)
+        else:
+            for each in self.histories:
+                each.inbox.append(item)
+
+    def _end(self, end_ns: int) -> None:
+        self._count(len(self.marks_ns))
         self._force(end_ns)
 
-    def _count(self, marks_ns: Sequence[int], begin: int, end: int) -> int:
-        """The counts at some marks between which nothing comes and nothing is sent; answers `end`."""
+    def _count(self, end: int) -> None:
+        """The counts at some marks between which nothing comes and nothing is sent."""
+        begin, self._marked, marks_ns = self._marked, end, self.marks_ns
         while begin < end:
             counts = self.counts(marks_ns[begin])
             if not self.counted or not _same(counts, self.counted[-1][1]):
@@ -112,14 +143,13 @@ class Replay(Generic[M]):
             # While nothing comes, time only adds to what may have happened: counts that differ at a mark differ at all
             # later ones. Of a conversation that is over, most of thousands of marks are alike.
             begin = bisect_left(marks_ns, True, begin + 1, end, key=partial(self._differ, counts))
-        return end
 
     def _differ(self, counts: Histories, at_ns: int) -> bool:
         return not _same(self.counts(at_ns), counts)
 
     def counts(self, until_ns: int) -> list[Counter[str]]:
         """What the machine may have counted at an instant in a pause, in which all that it sent has been seen."""
-        leaves = [leaf for each in self.histories for leaf in _explore(each.clone(), until_ns, stops_at_output=False)]
+        leaves = self._leaves(until_ns)
         quiet = [leaf for leaf in leaves if not leaf.outbox]
         return [counts for leaf in quiet or leaves for counts in leaf.tally()]
 
@@ -197,15 +227,24 @@ class Replay(Generic[M]):
 
     def _force(self, until_ns: int) -> None:
         """What was due by then has happened, and what followed from it was sent."""
-        for _ in range(_HISTORIES):
-            if not any(_is_due(each, until_ns) for each in self.histories):
-                return
+        missing, dropped_ns = 0, -NEVER
+        while missing < _HISTORIES and any(_is_due(each, until_ns) for each in self.histories):
             leaves = [leaf for each in self.histories for leaf in _explore(each, until_ns)]
+            due = [each for each in leaves if each.outbox and each.now_ns <= until_ns]
             alive = [each for each in leaves if not (each.outbox and each.now_ns <= until_ns)]
-            if not alive:
-                self._missing([(leaves[0].now_ns, leaves[0].outbox.popleft())], ())
-                alive = leaves[:1]
-            self.histories = _distinct(alive)
+            dropped = [each for each in due if self.drops(each.now_ns)]
+            for each in dropped:
+                each.outbox.popleft()
+            if dropped:
+                # This may go on for minutes; but a machine whose time stands still has damaged settings.
+                latest_ns = max(each.now_ns for each in dropped)
+                missing += latest_ns <= dropped_ns
+                dropped_ns = max(dropped_ns, latest_ns)
+            elif not alive:
+                missing += 1
+                self._missing([(due[0].now_ns, due[0].outbox.popleft())], ())
+                alive = due[:1]
+            self.histories = _distinct([*alive, *dropped])
 
 
 def _is_due(machine: Machine[Any], until_ns: int) -> bool:

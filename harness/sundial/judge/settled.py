@@ -68,7 +68,7 @@ class Verification(ABC, Generic[S]):
         self.exact = run.clock == "virtual"
         """Guests and captures have one clock."""
         self.ports = ports_of(run)
-        self.transit = transit_of(frames, self.ports)
+        self.transit = transit_of(frames, self.ports, self.run)
         self.prepare()
 
     def prepare(self) -> None:

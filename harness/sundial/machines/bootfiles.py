@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,18 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed
 from sundial.machines.archives import Conflict, LaidContent, Root, lay_over
 from sundial.machines.images import Image
+from sundial.machines.rootdisk import with_files
+from sundial.machines.roots import BadRoot, BuiltRoot, Roots
 from sundial.model.bootable import INITRD_ALLOWED, PLAIN_ALLOWED, compression, kernel_fault, kernel_release
+from sundial.model.check_own import root_too_large
 from sundial.model.hostfiles import Unusable, check_file, check_initrd, check_kernel, read_whole
 from sundial.model.images import IMAGES
 from sundial.model.network import Node
 from sundial.plan.build import Boot
+from sundial.plan.domain import DISK_WORDS, RootDisk
 
+RECORDED = ("sources", "packages", "bytes", "entries")
+"""Fields of a root's manifest that run.json has."""
 COMMAND_LINE_MOST = 2047
 """Of Linux on x86-64, in bytes."""
 
@@ -38,14 +44,32 @@ class BootFiles:
     cmdline: str
     own: dict[str, Any] | None = None
     """As run.json has it, of a machine with something of its own."""
+    disk: RootDisk | None = None
+    """File system that the machine maps."""
 
     def started_by(self, emulator: Path, qemu: str) -> Boot:
         """The same for a plan; `qemu`: the emulator's version."""
-        return Boot(emulator, self.kernel, self.initrd, self.cmdline, self.kernel_sha256, self.initrd_sha256, qemu)
+        digests = (self.kernel_sha256, self.initrd_sha256)
+        return Boot(emulator, self.kernel, self.initrd, self.cmdline, *digests, qemu, self.disk)
 
 
-def boot_files(node: Node, image: Image, copies: Path) -> BootFiles:
-    """What `node` boots; copies of its own files go into the folder `copies`. Raises BadInput, RunFailed."""
+def root_of(node: Node, image: Image, roots: Roots, say: Callable[[str], None]) -> BuiltRoot | None:
+    """The root of `node` with programs of others; None: it has none. Raises BadInput, HostLacks."""
+    if node.root is None:
+        return None
+    try:
+        root = roots.ensure(node.root, image, say)
+    except BadRoot as fault:
+        raise BadInput(str(fault), field=_field(node, f"root.{fault.field}"), allowed=fault.allowed) from fault
+    wrong = root_too_large(IMAGES[node.image], node.memory, root.added)
+    if wrong is not None and root.disk is None:
+        raise BadInput(wrong.what, field=_field(node, "memory"), allowed=wrong.allowed)
+    return root
+
+
+def boot_files(node: Node, image: Image, copies: Path, root: BuiltRoot | None = None) -> BootFiles:
+    """What `node`, with this root, boots; copies of its own files go into the folder `copies`. Raises BadInput,
+    RunFailed."""
     cmdline = str(image.manifest["cmdline"])
     if not node.boots_its_own:
         return BootFiles(image.kernel, image.kernel_sha256, image.initrd, image.initrd_sha256, cmdline)
@@ -56,14 +80,17 @@ def boot_files(node: Node, image: Image, copies: Path) -> BootFiles:
         kernel, kernel_sha256 = _copied(data, copies)
         release = kernel_release(data)
     initrd, initrd_sha256 = image.initrd, image.initrd_sha256
+    if root is not None:
+        initrd, initrd_sha256 = root.initrd, root.initrd_sha256
     laid = _files(node)
     if node.initrd is not None or laid:
-        initrd, initrd_sha256 = _copied(_initrd(node, image, laid), copies)
-    words = " ".join(filter(None, (cmdline, node.cmdline)))
+        initrd, initrd_sha256 = _copied(_initrd(node, image, laid, root), copies)
+    disk = None if root is None else root.disk
+    words = " ".join(filter(None, (cmdline, DISK_WORDS if disk else None, node.cmdline)))
     if len(words) > COMMAND_LINE_MOST:
         allowed = f"{COMMAND_LINE_MOST - len(cmdline) - 1} characters behind those of image {image.name}"
         raise BadInput(f"the command line has {len(words)} characters", field=_field(node, "cmdline"), allowed=allowed)
-    own = {
+    own: dict[str, Any] = {
         "kernel": kernel_sha256,
         "initrd": initrd_sha256,
         "cmdline": words,
@@ -77,7 +104,11 @@ def boot_files(node: Node, image: Image, copies: Path) -> BootFiles:
             for each in laid
         },
     }
-    return BootFiles(kernel, kernel_sha256, initrd, initrd_sha256, words, own)
+    if root is not None:
+        own["root"] = {name: root.manifest[name] for name in RECORDED}
+        if disk is not None:
+            own["root"]["disk"] = disk.path.name
+    return BootFiles(kernel, kernel_sha256, initrd, initrd_sha256, words, own, disk)
 
 
 def _kernel(node: Node, path: str) -> bytes:
@@ -91,8 +122,12 @@ def _kernel(node: Node, path: str) -> bytes:
     return data
 
 
-def _initrd(node: Node, image: Image, laid: Sequence[LaidContent]) -> bytes:
-    if node.initrd is None:
+def _initrd(node: Node, image: Image, laid: Sequence[LaidContent], root: BuiltRoot | None) -> bytes:
+    if root is not None:
+        data = root.initrd.read_bytes()
+        if hashlib.sha256(data).hexdigest() != root.initrd_sha256:
+            raise RunFailed("its root was made again meanwhile", machine=node.name, hint="run it again")
+    elif node.initrd is None:
         data = image.initrd.read_bytes()
         if hashlib.sha256(data).hexdigest() != image.initrd_sha256:
             raise RunFailed(f"image {image.name} was built again meanwhile", hint="run it again")
@@ -110,6 +145,8 @@ def _initrd(node: Node, image: Image, laid: Sequence[LaidContent]) -> bytes:
         if damage is not None:
             raise BadInput(f"{node.initrd} is damaged: {damage}", field=_field(node, "initrd"), allowed=INITRD_ALLOWED)
     try:
+        if root is not None and root.disk is not None:
+            return with_files(data, root.shape, laid)
         return lay_over(data, laid) if laid else data
     except Conflict as conflict:
         where = node.initrd or f"image {image.name}"

@@ -65,7 +65,7 @@ def perform(
     """Run `argv` in the guest until it ends. Raises RunFailed, Interrupted."""
     with (
         Line(path, machine, argv[0], streams=streams) as line,
-        _signals(foreground.terminal) as caught,
+        caught_signals(window=foreground.terminal) as caught,
         contextlib.ExitStack() as stack,
     ):
         if foreground.terminal:
@@ -183,7 +183,7 @@ class _Performance:
 
 
 @contextlib.contextmanager
-def _signals(window: bool) -> Iterator[socket.socket]:
+def caught_signals(*, window: bool = False) -> Iterator[socket.socket]:
     """A socket from which the numbers of signals can be read instead of their usual effect; as it was afterwards."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)

@@ -143,7 +143,7 @@ class Images:
             options += ["--buildroot", str(release)]
         say(f"building image {name}{'' if recipe == OWN else f' ({recipe})'}")
         hint = f"run {shlex.join([f'images/{name}/build', *options])} to see all of its output"
-        status, last = _run([str(program), *options], program.parent, say)
+        status, last = run_build([str(program), *options], program.parent, say)
         if status != 0:
             raise HostLacks(f"image {name} could not be built: {last or f'status {status}'}", hint=hint)
         try:
@@ -201,7 +201,9 @@ class Images:
                 state = "built" if self._is_current(name, recipe) else "stale"
             except Damaged:
                 state = "damaged"
-        return ImageStatus(name, recipe, recipe == self.recipe(name), state, manifest, self._kinds[name].description)
+        return ImageStatus(
+            name, recipe, recipe == self.recipe(name), state, manifest, self._kinds[name].description or ""
+        )
 
     def _is_current(self, name: str, recipe: str) -> bool:
         try:
@@ -279,7 +281,7 @@ def pin(images: Images, folder: Path, say: Say, names: Iterable[str] | None = No
     return pinned
 
 
-def _run(command: list[str], folder: Path, say: Say) -> tuple[int, str]:
+def run_build(command: list[str], folder: Path, say: Say) -> tuple[int, str]:
     """Run a build in `folder`, saying the lines of its output as they come; its exit status and its last line, of
     errors first."""
     last = ""

@@ -47,6 +47,17 @@ def too_large(topology: Topology, name: str, field: Literal["initrd", "files"], 
         yield Invalid(written_at(topology, name, field), what, allowed)
 
 
+def root_too_large(image: ImageKind, memory: int, added: int) -> Invalid | None:
+    """A finding if `added` bytes of a root, beyond the image's, are too much for a machine's memory: it holds them
+    twice while it boots."""
+    mib = 1 << 20
+    least = -(-(image.memory_least + 3 * max(0, added - FILES_SPARE)) // mib) * mib
+    if memory >= least:
+        return None
+    what = f"{SIZE.show(memory)} are too little for a root of {added} bytes beside image {image.name}"
+    return Invalid(("memory",), what, f"{SIZE.show(least)} or more, or root.as: disk")
+
+
 def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) -> Iterator[Invalid]:
     files = files_of(topology.defaults, machine)
     if (machine.cmdline or topology.defaults.cmdline) and not image.command_line:
@@ -56,6 +67,7 @@ def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) 
         what = f"image {image.name!r}, which {name!r} boots, does not support files"
         yield Invalid(written_at(topology, name, "files"), what, _with("files"))
         return
+    yield from _root(topology, name, image)
     for path in files:
         where = written_at(topology, name, "files", path)
         above = next((other for other in files if path.startswith(f"{other}/")), None)
@@ -66,6 +78,23 @@ def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) 
             yield Invalid(where, what, f"a name in its root, such as '/{path.rpartition('/')[2]}'")
     inline = sum(len(laid.content.encode()) for laid in files.values() if laid.content is not None)
     yield from too_large(topology, name, "files", inline)
+
+
+def _root(topology: Topology, name: str, image: ImageKind) -> Iterator[Invalid]:
+    machine, defaults = topology.machines[name], topology.defaults
+    root = machine.root or defaults.root
+    if root is None:
+        return
+    where = written_at(topology, name, "root")
+    if not image.files or image.flat_files:
+        what = f"image {image.name!r}, which {name!r} boots, does not support programs of others"
+        fitting = (other for other, kind in IMAGES.items() if kind.files and not kind.flat_files)
+        yield Invalid(where, what, "an image that does: " + ", ".join(fitting))
+    elif machine.initrd or defaults.initrd:
+        yield Invalid(where, f"{name!r} has an initrd of its own, which takes the place of the root", "root or initrd")
+    elif root.held == "disk" and machine.on is not None:
+        what = f"{name!r} runs on host {machine.on!r}, which cannot map a file of this one"
+        yield Invalid((*where, "as"), what, "as: memory")
 
 
 def _with(capability: str) -> str:

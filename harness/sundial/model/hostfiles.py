@@ -13,6 +13,7 @@ from sundial.model import bootable
 from sundial.model.check_own import too_large, written_at
 from sundial.model.images import IMAGES
 from sundial.model.invalid import Invalid
+from sundial.model.oci import OCI_ALLOWED, BadImage, OciImage, read_image
 from sundial.model.own import files_of
 from sundial.model.source import FieldPath, Source
 from sundial.model.topology import Topology
@@ -56,6 +57,13 @@ def check_host_files(topology: Topology) -> Iterator[Invalid]:
                 field = written_at(topology, name, "initrd")
                 size = check_initrd(initrd, compressed=image.compressed_initrd)
                 yield from too_large(topology, name, "initrd", size)
+            root = machine.root or defaults.root
+            if root is not None and root.oci is not None:
+                field = (*written_at(topology, name, "root"), "oci")
+                check_oci(root.oci, root.tag)
+            if root is not None and root.folder is not None:
+                field = (*written_at(topology, name, "root"), "folder")
+                check_folder(root.folder)
             taken = 0
             for path, laid in files_of(defaults, machine).items():
                 field = (*written_at(topology, name, "files", path), "from")
@@ -80,6 +88,26 @@ def check_initrd(path: str, *, compressed: bool) -> int:
 def check_file(path: str) -> int:
     """The size of a file that can be copied into a machine. Raises Unusable."""
     return _look(path, FILE_MOST, "a readable file", lambda *_: None)
+
+
+def check_oci(path: str, tag: str | None) -> OciImage:
+    """The container image in an archive or a layout's folder. Raises Unusable."""
+    try:
+        return read_image(HostPath(path), tag)
+    except BadImage as error:
+        raise Unusable(f"{path} {error}", OCI_ALLOWED) from error
+
+
+def check_folder(path: str) -> None:
+    """Raises Unusable if it is not a folder that can be read."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    except NotADirectoryError as error:
+        raise Unusable(f"{path} is not a folder", "a folder on this host") from error
+    except FileNotFoundError as error:
+        raise Unusable(f"{path} does not exist", "a folder on this host") from error
+    except OSError as error:
+        raise Unusable(f"{path} cannot be read: {error.strerror}", "a folder on this host") from error
 
 
 def read_whole(path: str, size: int) -> bytes:
@@ -126,6 +154,11 @@ def _named(data: Mapping[str, Any]) -> Iterator[tuple[FieldPath, dict[str, Any],
         if not isinstance(owner, dict):
             continue
         yield from (((*path, field), owner, field) for field in ("kernel", "initrd") if _is_path(owner.get(field)))
+        root = owner.get("root")
+        if isinstance(root, dict):
+            yield from (
+                ((*path, "root", field), root, field) for field in ("oci", "folder") if _is_path(root.get(field))
+            )
         files = owner.get("files")
         for name, laid in files.items() if isinstance(files, dict) else ():
             if isinstance(laid, dict) and _is_path(laid.get("from")):

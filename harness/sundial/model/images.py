@@ -29,7 +29,7 @@ DECLARATION = "image.toml"
 FOLDER = ROOT / "images"
 OWN = "own"
 """The recipe of an image that declares none."""
-BESIDE_RECIPES = frozenset({"cache", "snapshots"})
+BESIDE_RECIPES = frozenset({"cache", "roots", "snapshots"})
 """Folders of images/out that do not belong to a recipe."""
 
 Role = Literal["host", "bridge"]
@@ -53,7 +53,7 @@ class ImageKind(Strict):
 
     name: Annotated[str, NAMED]
     """The folder's name."""
-    description: Annotated[str, PROSE]
+    description: Annotated[str, PROSE] | None = None
     """Contents of the image in one line."""
     platform: Annotated[str, NAMED]
     """Family of guest software, by which workloads choose their programs: linux, sss-core, or your own."""

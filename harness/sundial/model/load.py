@@ -29,6 +29,7 @@ from sundial.model.overrides import (
 )
 from sundial.model.scenario import SEED_MOST, Scenario
 from sundial.model.source import ModelT, Source, validate
+from sundial.model.timeline import check_timeline
 from sundial.model.topology import Clock, Topology
 
 
@@ -94,7 +95,9 @@ def _experiment(
     scenario = _named(written, Scenario)
     if seed is not None and not 0 <= seed <= SEED_MOST:
         raise BadInput(f"{seed} is out of range", field="seed", allowed=f"a whole number from 0 to {SEED_MOST}")
-    network = build_network(topology)
+    end_ns = scenario.deadline + scenario.linger
+    _refuse(written, check_timeline(scenario.timeline, topology, end_ns))
+    network = build_network(topology, scenario.timeline)
     workloads, findings = resolve_workloads(scenario, network)
     _refuse(written, findings or list(check_traces(workloads, network, topology.clock)))
     return Experiment(
@@ -152,6 +155,8 @@ def _choice(overrides: Sequence[Override], key: str) -> str | None:
 
 def _own_topology(scenario: Source) -> Source:
     reference = scenario.data.get("topology")
+    if isinstance(reference, dict):
+        return scenario.inner("topology")
     if not isinstance(reference, str):
         what = "topology is missing" if reference is None else f"{reference!r} is not a topology"
         raise BadInput.many([scenario.problem(("topology",), what, ", ".join(catalog.names("topology")))])

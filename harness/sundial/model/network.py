@@ -6,7 +6,7 @@ Order matters here: machines, interfaces and ports keep the order of the file, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Interface
@@ -17,7 +17,9 @@ from sundial.model.devices import Bridge
 from sundial.model.fields import MAPPED_DEVICE
 from sundial.model.images import IMAGES
 from sundial.model.own import LaidFile, files_of
+from sundial.model.root import Root
 from sundial.model.segment import Inside, SegmentBase
+from sundial.model.timeline import Event, states_of
 from sundial.model.topology import SEGMENT_KINDS, Clock, Machine, Route, Segment, Topology
 
 MAC_PREFIX = "02:53:44"
@@ -103,6 +105,8 @@ class Node:
     """Words after the image's kernel command line."""
     files: tuple[tuple[str, LaidFile], ...] = ()
     """Files copied into its root, by path, sorted."""
+    root: Root | None = None
+    """Programs of others in its root."""
     host: str | None = None
     """The host that runs it; None: this one."""
     adapter_latency_ns: int = 0
@@ -128,7 +132,7 @@ class Node:
     @property
     def boots_its_own(self) -> bool:
         """True if it boots more than its image, or something else."""
-        return bool(self.kernel or self.initrd or self.cmdline or self.files)
+        return bool(self.kernel or self.initrd or self.cmdline or self.files or self.root)
 
 
 @dataclass(frozen=True)
@@ -250,8 +254,9 @@ class Network:
         return self.hops(client, route[1]) if route else []
 
 
-def build_network(topology: Topology) -> Network:
-    """The network of a topology that `check.check_topology` found valid."""
+def build_network(topology: Topology, events: Sequence[Event] = ()) -> Network:
+    """The network of a topology that `check.check_topology` found valid, with what happens to its segments."""
+    changes = states_of(events, topology.segments) if events else {}
     plugged = {
         end: (name, index) for name, segment in topology.segments.items() for index, end in enumerate(segment.ports)
     }
@@ -267,7 +272,10 @@ def build_network(topology: Topology) -> Network:
         topology.name,
         topology.clock,
         nodes,
-        dict(topology.segments),
+        {
+            name: segment.with_timeline(changes[name]) if name in changes else segment
+            for name, segment in topology.segments.items()
+        },
         broadcast_domains(topology),
         devices,
         {name: host.connect for name, host in topology.hosts.items() if name in used},
@@ -365,6 +373,7 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
         initrd=machine.initrd or defaults.initrd,
         cmdline=machine.cmdline or defaults.cmdline,
         files=tuple(files_of(defaults, machine).items()),
+        root=machine.root or defaults.root,
         host=machine.on,
         adapter_latency_ns=adapter.latency if adapter else 0,
         inner=tuple(

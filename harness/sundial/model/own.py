@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine's own kernel and initrd, instead of its image's, and files that are copied into its root.
+"""A machine's own kernel and initrd, instead of its image's, and files and programs that are added to its root.
 
 This is the topology's part; `hostfiles.py` checks that the host has these files. A recorded run needs only this part.
 """
@@ -15,15 +15,14 @@ from pydantic import ConfigDict, Field, model_validator
 
 from sundial.errors import BadInput
 from sundial.model.fields import Marker, Strict, written
+from sundial.model.hostpath import PATH_MOST, HostPath, too_long
+from sundial.model.root import Root
 from sundial.units import SIZE
 
 FILES_MOST = 64
 """Most files of one machine."""
 CONTENT_MOST = 64 << 10
 """Most bytes of a file whose content is in the topology."""
-PATH_MOST = 1024
-"""Most bytes of a path on the host or in a machine; each name in it has at most NAME_MOST."""
-NAME_MOST = 255
 CMDLINE_MOST = 1024
 ARCHIVE_END = "TRAILER!!!"
 """The name that ends a cpio archive, so a file cannot have it."""
@@ -32,28 +31,15 @@ MOUNTED = ("/dev", "/proc", "/sys")
 
 CMDLINE_ALLOWED = f"one line of up to {CMDLINE_MOST} ASCII characters"
 CONTENT_ALLOWED = f"text of up to {SIZE.show(CONTENT_MOST)}"
-HOST_PATH_ALLOWED = "a path on this host, from the folder of the file that names it"
 GUEST_PATH_ALLOWED = f"an absolute path such as '/etc/motd', without '.', '..' or '//', not below {', '.join(MOUNTED)}"
 MODE_ALLOWED = "four octal digits in quotes, such as '0644' or '0755'"
-
-
-class HostPath(Marker):
-    """A file on the host; `load.py` makes it absolute."""
-
-    def parse(self, value: object) -> str:
-        if not isinstance(value, str) or not value or not value.isprintable() or _too_long(value):
-            raise BadInput(f"{value!r} is not a path", allowed=HOST_PATH_ALLOWED)
-        return value
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1, "maxLength": PATH_MOST, "x-allowed": HOST_PATH_ALLOWED}
 
 
 class GuestPath(Marker):
     """A file in a machine."""
 
     def parse(self, value: object) -> str:
-        if not isinstance(value, str) or not value.isprintable() or _too_long(value) or not _is_normal(value):
+        if not isinstance(value, str) or not value.isprintable() or too_long(value) or not _is_normal(value):
             raise BadInput(f"{value!r} is not a path for a file in a machine", allowed=GUEST_PATH_ALLOWED)
         return value
 
@@ -145,16 +131,13 @@ class OwnBoot(Strict):
         default_factory=dict, max_length=FILES_MOST, exclude_if=operator.not_
     )
     """Files to copy into the root, by their path there; a machine's add to those of `defaults` and override them."""
+    root: Root | None = Field(default=None, exclude_if=operator.not_)
+    """Programs of others in its file system: packages, a container image or a folder."""
 
 
 def files_of(defaults: OwnBoot, machine: OwnBoot) -> Mapping[str, LaidFile]:
     """All files of a machine, by path, sorted."""
     return dict(sorted({**defaults.files, **machine.files}.items()))
-
-
-def _too_long(path: str) -> bool:
-    encoded = path.encode()
-    return len(encoded) > PATH_MOST or max(map(len, encoded.split(b"/"))) > NAME_MOST
 
 
 def _is_normal(path: str) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from sundial.errors import BadInput
 from sundial.model.check import check_topology
@@ -14,15 +14,29 @@ from sundial.model.experiment import Experiment, resolve_workloads
 from sundial.model.invalid import Invalid
 from sundial.model.network import Network, build_network
 from sundial.model.scenario import Scenario
+from sundial.model.timeline import Event, check_timeline
 from sundial.model.topology import Topology
 
+_EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Event])
 _OF_THE_RUN = ("scale", "variant")
 """Fields of a recorded scenario that say how it was made; a scenario does not have them."""
 
 
 def recorded_network(document: Mapping[str, Any]) -> Network:
-    """The topology of run.json with all derived values. Raises BadInput."""
-    return _network(_topology(document))
+    """The topology of run.json with all derived values, and what happened to it. Raises BadInput."""
+    return _network(_topology(document), recorded_events(document))
+
+
+def recorded_events(document: Mapping[str, Any]) -> list[Event]:
+    """The events of run.json: of its scenario, or of a topology that was up. Raises BadInput."""
+    scenario = document.get("scenario")
+    written = document if scenario is None else scenario
+    events = written.get("timeline", ()) if isinstance(written, Mapping) else ()
+    try:
+        return _EVENTS.validate_python(list(events))
+    except (ValidationError, TypeError) as error:
+        what = _words(error) if isinstance(error, ValidationError) else "is not a list of events"
+        raise BadInput(what, field="timeline") from None
 
 
 def recorded_experiment(document: Mapping[str, Any]) -> Experiment:
@@ -41,7 +55,7 @@ def recorded_experiment(document: Mapping[str, Any]) -> Experiment:
     seed, clock = document.get("seed"), document.get("clock")
     if not isinstance(seed, int) or clock not in ("virtual", "real"):
         raise BadInput("has no seed or clock", field="seed, clock")
-    network = _network(topology)
+    network = _network(topology, scenario.timeline)
     _refuse("scenario", resolve_workloads(scenario, network)[1])
     scale, variant = written.get("scale"), written.get("variant")
     return Experiment(scenario, topology, network, seed, clock, scale, str(variant or ""))
@@ -54,9 +68,10 @@ def _topology(document: Mapping[str, Any]) -> Topology:
         raise BadInput(_words(error), field="topology") from None
 
 
-def _network(topology: Topology) -> Network:
+def _network(topology: Topology, events: Sequence[Event]) -> Network:
     _refuse("topology", check_topology(topology))
-    return build_network(topology)
+    _refuse("timeline", check_timeline(events, topology, None))
+    return build_network(topology, events)
 
 
 def _refuse(field: str, findings: Sequence[Invalid]) -> None:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from sundial import kinds
+from sundial.model.bounds import Bound, BoundField
 from sundial.model.fields import NAMED, NAMED_OR_FILE, PROSE, In, Strict, Whole, written
 from sundial.model.statistic import Mean, Statistic
+from sundial.model.timeline import Event
 from sundial.model.workload import CallsField, Series, SizesField, Warmup, WorkloadBase, WorkloadKind
 from sundial.units import TIME
 
@@ -72,6 +74,9 @@ class Expect(Strict):
     that was lost or still under way. In any case they must be those that the client counted."""
     failures: Literal["none", "allowed"] = "none"
     """Calls that ended without a reply."""
+    metrics: tuple[Annotated[Bound, BoundField()], ...] = Field(default=(), exclude_if=operator.not_)
+    """Bounds on what the run measured, one text each: `p99(rtt_us) < 900 where size = 1024 and transport = udp`. An
+    unmet one is a mismatch, and so is one whose condition no row meets."""
 
 
 class Scenario(Strict):
@@ -79,10 +84,10 @@ class Scenario(Strict):
 
     name: _Name
     """The file's name without its ending."""
-    description: Annotated[str, PROSE]
+    description: Annotated[str, PROSE] | None = None
     """One sentence: what it is for."""
     topology: Annotated[str, NAMED_OR_FILE]
-    """Default topology: a name or a file."""
+    """Default topology: a name, a file, or its fields."""
     seed: Annotated[int, Whole(0, SEED_MOST)] = 1
     """Seed for all random choices of the run."""
     start: Annotated[int, In(TIME.between("1 ms", "1 min", example="300 ms"))] | None = None
@@ -98,6 +103,8 @@ class Scenario(Strict):
     deadline: _Time = written("10 min")
     """Deadline of each client's jobs, on the run's time axis. The run ends `linger` after it, at an exact instant in
     virtual time, and fails if a client has not finished."""
+    timeline: list[Event] = Field(default_factory=list, exclude_if=operator.not_)
+    """Events that change segments at exact instants."""
     workloads: list[Workload] = Field(min_length=1)
     """Workloads, in sequence on each client."""
     scale: dict[Literal["smoke", "quick", "paper"], Scale] = Field(default_factory=dict)

@@ -20,12 +20,25 @@ FILES: dict[Path, type[Strict]] = {
 }
 
 
+TOPOLOGY = "../../topologies/topology.schema.json"
+"""From the schema of scenarios."""
+
+
 def schema_text(model: type[Strict]) -> str:
     """The shipped JSON Schema of `model`."""
     schema = model.model_json_schema()
     schema["required"].remove("name")
+    if model is Scenario:
+        schema["properties"]["topology"] = _or_inside(schema["properties"]["topology"])
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_plain(schema)}
     return json.dumps(schema, indent=2) + "\n"
+
+
+def _or_inside(field: dict[str, Any]) -> dict[str, Any]:
+    """The field `topology` of a scenario, which may also be a mapping: `model.load` takes that before validation."""
+    words = {name: field[name] for name in ("title", "description")}
+    named = {name: value for name, value in field.items() if name not in words}
+    return {**words, "if": {"type": "object"}, "then": {"$ref": TOPOLOGY}, "else": named}
 
 
 def _plain(node: Any) -> Any:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import IPv4Interface
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self, TypeVar, runtime_checkable
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import PORT, In, Percent, Strict, Whole, written
@@ -17,6 +17,8 @@ from sundial.model.invalid import Invalid, Path
 from sundial.units import TIME
 
 if TYPE_CHECKING:
+    from sundial.model.impairments import Impairments
+    from sundial.model.timeline import State
     from sundial.model.topology import Machine, Topology
 
 ValueT = TypeVar("ValueT")
@@ -69,10 +71,31 @@ class SegmentBase(Strict):
     """Adapters at its ports."""
     kind: str
     """The folder of its kind."""
+    _timeline: tuple[State, ...] = PrivateAttr(default=())
 
     def rate_bps(self, port: str) -> int:
         """Rate of the line at `port`, in bit/s."""
         raise NotImplementedError
+
+    @property
+    def knobs(self) -> frozenset[str]:
+        """What events of a timeline may do to it: impair, cut, partition."""
+        return frozenset()
+
+    @property
+    def timeline(self) -> tuple[State, ...]:
+        """What it does from instants on, in order; before the first of them it does as the topology says."""
+        return self._timeline
+
+    def own_impairments(self, port: str) -> Impairments:
+        """What happens to frames sent by `port` as the topology says. Of segments that can be impaired."""
+        raise NotImplementedError
+
+    def with_timeline(self, states: tuple[State, ...]) -> Self:
+        """The same segment, which changes like this."""
+        copy = self.model_copy()
+        copy._timeline = states
+        return copy
 
     @property
     def mapped(self) -> bool:

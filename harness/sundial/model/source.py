@@ -60,6 +60,8 @@ class Source:
     file: str
     data: dict[str, Any]
     origins: dict[FieldPath, Origin] = field(default_factory=dict)
+    within: FieldPath = ()
+    """Where in the file's own data it is."""
 
     def origin(self, path: FieldPath) -> Origin:
         """Origin of the value at `path`, or of the nearest part above it."""
@@ -68,10 +70,15 @@ class Source:
                 return self.origins[path[:length]]
         return Origin(self.file, None)
 
+    def inner(self, field: str) -> Source:
+        """The mapping in a field as data of its own, with the same name and file."""
+        origins = {path[1:]: origin for path, origin in self.origins.items() if path[:1] == (field,)}
+        return Source(self.name, self.file, dict(self.data[field]), origins, (*self.within, field))
+
     def problem(self, path: FieldPath, what: str, allowed: str | None = None) -> Problem:
         """A problem at `path`, with its file and line."""
         origin = self.origin(path)
-        return Problem(what, allowed, origin.file, origin.line, origin.label or dotted(path) or None)
+        return Problem(what, allowed, origin.file, origin.line, origin.label or dotted((*self.within, *path)) or None)
 
     def put(self, path: FieldPath, value: Any, origin: Origin) -> None:
         """Write `value` at `path`, creating mappings on the way.

@@ -153,7 +153,7 @@ class Topology(Strict):
 
     name: _Name
     """Name of the file without its ending."""
-    description: Annotated[str, PROSE]
+    description: Annotated[str, PROSE] | None = None
     """Purpose in one sentence."""
     clock: Clock = "virtual"
     """virtual: virtual time, with equal captures in every run; real: the host's monotonic clock."""

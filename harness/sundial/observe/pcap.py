@@ -20,7 +20,17 @@ from numpy.typing import NDArray
 
 from sundial.errors import BadInput
 from sundial.observe.octets import Octets
-from sundial.observe.pcapng import ALLOWED, BYTE_ORDER, ENHANCED, INTERFACE, SECTION, SIMPLE, bad_file, read_blocks
+from sundial.observe.pcapng import (
+    ALLOWED,
+    BYTE_ORDER,
+    ENHANCED,
+    INTERFACE,
+    SECTION,
+    SIMPLE,
+    SIMPLE_HEAD,
+    bad_file,
+    read_blocks,
+)
 
 _OPTION_END, _IF_NAME, _IF_TSRESOL, _IF_TSOFFSET = 0, 2, 9, 14
 _CLASSIC = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
@@ -28,11 +38,13 @@ _CLASSIC = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
 ETHERNET_LINK = 1
 """LINKTYPE_ETHERNET."""
 
-BLOCK = np.dtype([("offset", "<i8"), ("total", "<u4"), ("captured", "<u4"), ("original", "<u4"), ("number", "<u4")])
-"""Of a frame: where its block is in the file and how long it is, bytes captured and on the wire, frame number."""
-Block = tuple[int, int, int, int, int]
-_PACK = struct.Struct("<qIIII").pack
-_OFFSET, _CAPTURED = 0, 2
+BLOCK = np.dtype([("offset", "<i8"), *((name, "<u4") for name in ("total", "captured", "original", "head", "number"))])
+"""Of a frame: where its block is in the file and how long it is, bytes captured and on the wire, bytes of the
+block in front of the packet, frame number."""
+Block = tuple[int, int, int, int, int, int]
+_PACK = struct.Struct("<qIIIII").pack
+_OFFSET, _CAPTURED, _HEAD = 0, 2, 4
+_CLASSIC_HEAD = 16
 _AT_ONCE = 1 << 13
 """Frames, read one after another, until the memory in which they were read is given back."""
 _AT_ONCE_BYTES = 16 << 20
@@ -85,24 +97,18 @@ class Capture:
 
     def packet(self, block: Block) -> bytes:
         """The captured bytes of one frame."""
-        start = block[_OFFSET] + (16 if self.classic else 28)
+        start = block[_OFFSET] + block[_HEAD]
         return self.data[start : start + block[_CAPTURED]]
 
     def octets(self, interface: Interface) -> Octets:
         """The captured bytes of all frames of one interface."""
         data = np.memmap(self.path, np.uint8, "r")
-        offsets, length = interface.blocks["offset"], interface.blocks["captured"].astype(np.int64)
-        if self.classic:
-            return Octets(data, offsets + 16, length)
-        return Octets(data, offsets + np.where(self.simple(interface), 12, 28), length)
+        blocks = interface.blocks
+        return Octets(data, blocks["offset"] + blocks["head"], blocks["captured"].astype(np.int64))
 
     def simple(self, interface: Interface) -> NDArray[np.bool_]:
         """Which of its frames are in blocks without time and options."""
-        if self.classic:
-            return np.zeros(len(interface.blocks), np.bool_)
-        data = np.memmap(self.path, np.uint8, "r")
-        heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64))
-        found: NDArray[np.bool_] = heads.number(3 if interface.order == ">" else 0, 1) == SIMPLE
+        found: NDArray[np.bool_] = interface.blocks["head"] == SIMPLE_HEAD
         return found
 
     def ticks(self, interface: Interface) -> NDArray[np.int64] | None:
@@ -113,7 +119,7 @@ class Capture:
         if self.classic:
             words[:, 0] *= self.clock(interface)[0]
             return words[:, 0] + words[:, 1]
-        if (words[:, 0] == SIMPLE).any():
+        if self.simple(interface).any():
             return None
         words[:, 3] <<= 32
         return words[:, 3] + words[:, 4]
@@ -155,11 +161,11 @@ class Capture:
         data = self.data
         zero = bytes(4)
         ends = struct.Struct(f"{interface.order}I")
-        for place, (offset, total, captured, _, _) in enumerate(interface.each()):
+        for place, (offset, total, captured, _, size, _) in enumerate(interface.each()):
             if place % _AT_ONCE == 0:
                 self.forget()
-            head = data[offset : offset + 28]
-            if head[: len(zero)] == ends.pack(SIMPLE):
+            head = data[offset : offset + size]
+            if size == SIMPLE_HEAD:
                 yield data[offset : offset + total]
             elif (
                 snap is None
@@ -219,7 +225,7 @@ def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
         if offset + total > end:
             raise bad_file(path, offset, "truncated frame")
         number += 1
-        blocks += _PACK(offset, total, captured, original, number)
+        blocks += _PACK(offset, total, captured, original, _CLASSIC_HEAD, number)
         offset += total
     return Capture(path, True, [Interface("", link_type, b"", order, np.frombuffer(blocks, BLOCK))], data)
 

@@ -20,9 +20,15 @@ from sundial.errors import BadInput
 ALLOWED = "a complete pcapng or pcap file"
 SECTION, INTERFACE, PACKET, SIMPLE, STATISTICS, ENHANCED = 0x0A0D0D0A, 1, 2, 3, 5, 6
 """PACKET is obsolete: as ENHANCED, with 16 bits for its interface and 16 for a count of drops."""
+SIMPLE_HEAD, HEAD = 12, 28
+"""Bytes in front of the packet: of SIMPLE, and of the others."""
 BYTE_ORDER = 0x1A2B3C4D
+_COMMENT = 1
+"""opt_comment."""
 _RECEIVED, _DROPPED = 4, 5
 """isb_ifrecv and isb_ifdrop."""
+_STATISTICS_LEAST = 24
+"""Of an interface statistics block."""
 _FIXED = {SECTION: 28, INTERFACE: 20, PACKET: 32, SIMPLE: 16, ENHANCED: 32}
 """Least total length of a block with its fixed fields."""
 _LEAST = 12
@@ -48,6 +54,8 @@ class Blocks:
     original: _Numbers
     number: _Numbers
     """Of frames, from 1."""
+    head: _Numbers
+    """Bytes of a frame's block in front of the packet."""
 
     @property
     def frames(self) -> _Mask:
@@ -85,6 +93,7 @@ def read_blocks(path: Path, data: mmap.mmap) -> Iterator[Blocks]:
             np.where(simple, np.minimum(word(2), total - 16), word(5)),
             np.where(simple, word(2), word(6)),
             frames + np.cumsum(simple | packet | (kind == ENHANCED)),
+            np.where(simple, SIMPLE_HEAD, HEAD),
         )
         known = interfaces + np.cumsum(kind == INTERFACE)
         odd = total % 4 != 0
@@ -174,9 +183,34 @@ def interface_statistics(path: Path) -> Statistics | None:
 
 def _numbers(options: bytes, order: str) -> Iterator[tuple[int, int]]:
     """Options of eight octets."""
+    for code, value in _options(options, order):
+        if len(value) == 8:
+            yield code, struct.unpack(f"{order}Q", value)[0]
+
+
+def comments_alone(path: Path) -> list[tuple[int, str]]:
+    """Time in ns since 1970 and text of each comment that belongs to no packet, in the order of the file: those of
+    interface statistics blocks, whose interfaces count ns. Raises BadInput where the file is not whole."""
+    if not path.is_file() or not path.stat().st_size:
+        return []
+    found = []
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for blocks in read_blocks(path, data):
+            for place in np.flatnonzero(blocks.kind == STATISTICS).tolist():
+                begin, total = int(blocks.offset[place]), int(blocks.total[place])
+                if total < _STATISTICS_LEAST:
+                    raise bad_file(path, begin, "truncated block")
+                high, low = struct.unpack_from(f"{blocks.order}II", data, begin + 12)
+                for code, value in _options(data[begin + 20 : begin + total - 4], blocks.order):
+                    if code == _COMMENT:
+                        found.append((high << 32 | low, value.decode("utf-8", "replace")))
+    return found
+
+
+def _options(octets: bytes, order: str) -> Iterator[tuple[int, bytes]]:
     at = 0
-    while at + 4 <= len(options):
-        code, length = struct.unpack_from(f"{order}HH", options, at)
-        if length == 8 and at + 12 <= len(options):
-            yield code, struct.unpack_from(f"{order}Q", options, at + 4)[0]
+    while at + 4 <= len(octets):
+        code, length = struct.unpack_from(f"{order}HH", octets, at)
+        if at + 4 + length <= len(octets):
+            yield code, octets[at + 4 : at + 4 + length]
         at += 4 + (length + 3) // 4 * 4

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sundial import EPOCH_NS
+from sundial import EPOCH_NS, NOTES
 from sundial.errors import BadInput
 
 ALLOWED = "what 'sundial run' wrote"
 
-PRODUCTS = ("verify.json", "observed.parquet", "steps.parquet", "summary.csv", "report.html", "figures")
+PRODUCTS = ("verify.json", "observed.parquet", "steps.parquet", "summary.csv", "report.html", "figures", "views", NOTES)
 """Files that are written into a run directory after the run."""
 
 

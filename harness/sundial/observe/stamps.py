@@ -13,8 +13,6 @@ from sundial.observe.octets import Numbers, Octets
 from sundial.observe.pcap import Capture, Interface
 from sundial.observe.pcapng import bad_file
 
-_PACKET = 28
-"""Bytes of a block in front of the packet."""
 _OPTION_END, _COMMENT, _FLAGS = 0, 1, 2
 _SECOND_NS = 10**9
 
@@ -41,11 +39,11 @@ def options(capture: Capture, interface: Interface) -> tuple[Numbers, pl.Series,
     """Direction (0 unknown, 1 inbound, 2 outbound), comment (commas between several) and whether there is nothing else
     in each block, its padding included."""
     blocks, order = interface.blocks, interface.order
-    captured = blocks["captured"].astype(np.int64)
+    behind = blocks["head"].astype(np.int64) + blocks["captured"]
     total = blocks["total"].astype(np.int64)
     whole = Octets(np.memmap(capture.path, np.uint8, "r"), blocks["offset"], total - 4)
-    place, end = _PACKET + (captured + 3) // 4 * 4, total - 4
-    padding = whole.matrix(_PACKET + captured, 3) * (np.arange(3) < (-captured % 4)[:, None])
+    place, end = (behind + 3) // 4 * 4, total - 4
+    padding = whole.matrix(behind, 3) * (np.arange(3) < (-behind % 4)[:, None])
     plain: NDArray[np.bool_] = np.asarray(~padding.any(axis=1))
     flags = np.zeros(len(blocks), np.int64)
     comments: dict[int, list[str]] = {}

@@ -13,7 +13,7 @@ from sundial.model.experiment import Experiment
 from sundial.model.images import IMAGES
 from sundial.model.network import Network, Node
 from sundial.model.topology import Clock
-from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, Plugin
+from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, Plugin, RootDisk
 from sundial.plan.fabric import fabric_config
 from sundial.plan.jobs import build_idle_jobs, build_jobs, encode_job
 from sundial.plan.paths import RunPaths
@@ -59,6 +59,13 @@ class Boot:
     initrd_sha256: str
     qemu: str = ""
     """The emulator's version."""
+    disk: RootDisk | None = None
+    """File system that the machine maps."""
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that QEMU reads."""
+        return [self.kernel, self.initrd, *([self.disk.path] if self.disk is not None else [])]
 
 
 @dataclass(frozen=True)
@@ -154,6 +161,7 @@ def domain_spec(
             FrameSockets(plan.paths.machine_end(nic), plan.paths.fabric_end(nic)) for nic in node.network_adapters
         ),
         mapped=node.mapped is not None,
+        disk=boot.disk,
         memory_file=memory_file,
         plugin=plugin,
         console_socket=files.console_socket,

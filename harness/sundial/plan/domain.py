@@ -29,12 +29,18 @@ QEMU_SEED = 1
 GUEST_UUID = "53554e44-4941-4c00-0000-000000000001"
 """The machine's UUID for every guest: a boot must not depend on its run."""
 
+DISK_WORDS = "swiotlb=noforce"
+"""Words on the command line of a Linux kernel that maps a file system. It would reserve up to 64 MiB for devices that
+cannot reach memory above 4 GiB, where the file system is; no device of these machines is such."""
+
 _MEMORY = "sundial.memory"
 _DEVICE_MAC = "02:53:44:ff:00:{:02x}"
 _SERIAL_SLOT = 0x08
 _FIRST_NIC_SLOT = 0x10
 _MAPPED_SLOT = 0x18
 _MAPPED_BYTES = "16M"
+_SLOT_SPARE = 1 << 30
+"""Address space beside memory and NVDIMM, for their alignment."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,15 @@ class MemoryFile:
 
 
 @dataclass(frozen=True)
+class RootDisk:
+    """A file with a file system that the guest maps, read-only: an NVDIMM. A device with requests would complete them
+    when the host has done so, and virtual time would depend on the host."""
+
+    path: Path
+    size: int
+
+
+@dataclass(frozen=True)
 class DomainSpec:
     """All data of a domain. Sizes in bytes; paths absolute."""
 
@@ -94,6 +109,8 @@ class DomainSpec:
     nics: tuple[FrameSockets | FrameStream, ...]
     mapped: bool = False
     """True if it has an adapter whose memory the guest maps."""
+    disk: RootDisk | None = None
+    """File system that it maps."""
     memory_file: MemoryFile | None = None
     """File with its memory; None: anonymous memory."""
     plugin: Plugin | None = None
@@ -208,6 +225,10 @@ def _machine_arguments(spec: DomainSpec) -> Iterator[str]:
     if spec.clock == "virtual":
         yield from ("-icount", f"shift={spec.shift},sleep=off,align=off")
         yield from ("-global", "migration.announce-rounds=0")
+    if spec.disk is not None:
+        most = spec.memory + spec.disk.size + _SLOT_SPARE
+        yield from ("-machine", "nvdimm=on", "-m", f"{spec.memory >> 20}M,slots=1,maxmem={most >> 20}M")
+        yield from ("-device", "nvdimm,memdev=root,id=root0,unarmed=on")
     offload = "ioeventfd=off," if spec.clock == "virtual" else ""
     yield from ("-device", f"virtio-serial-pci,id=records,{offload}bus=pcie.0,addr={_SERIAL_SLOT:#x}")
     yield from ("-device", f"virtserialport,bus=records.0,nr=1,chardev=samples,name={SAMPLES_PORT}")
@@ -246,6 +267,9 @@ def _run_arguments(spec: DomainSpec) -> Iterator[str]:
         yield from ("-object", f"memory-backend-file,id={_MEMORY},size={spec.memory},mem-path={path},share={shared}")
         # Later options win: the memory that libvirt made stays untouched, and costs nothing.
         yield from ("-machine", f"memory-backend={_MEMORY}")
+    if spec.disk is not None:
+        where = f"mem-path={escaped(spec.disk.path)},size={spec.disk.size}"
+        yield from ("-object", f"memory-backend-file,id=root,share=on,readonly=on,{where}")
     samples = "socket,id=samples,server=off" if spec.dials else "file,id=samples"
     yield from ("-chardev", f"{samples},path={escaped(spec.samples)}")
     if spec.exec_socket is not None:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from sundial.kinds import load
+from sundial.model.impairments import Impairments
 from sundial.model.network import Network, Node
 from sundial.model.segment import SegmentBase
+from sundial.model.timeline import State
 
 SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 
@@ -38,6 +40,29 @@ class SegmentPlan(Protocol[SegmentT]):
 def own_fields(segment: SegmentBase, name: str, network: Network) -> dict[str, Any]:
     """Fields of segment `name` in fabric.json that are specific to its kind."""
     return load("segments", "plan", SegmentPlan)[segment.kind].fabric(segment, name, network)
+
+
+def changes(segment: SegmentBase, impairments: Callable[[Impairments], dict[str, Any]] | None = None) -> dict[str, Any]:
+    """`timeline` of a segment in fabric.json; nothing for one that does not change. `impairments`: those of one port as
+    the kind writes them."""
+    place = {port: number for number, port in enumerate(segment.ports)}
+    found = []
+    for state in segment.timeline:
+        change: dict[str, Any] = {"at_ns": state.at_ns, "note": note_of(state)}
+        if state.cut:
+            change["cut"] = sorted(place[port] for port in state.cut)
+        if state.partition:
+            change["partition"] = [[place[port] for port in group] for group in state.partition]
+        if impairments is not None:
+            sending = {str(place[port]): impairments(each) for port, each in state.impairments.items()}
+            change["impairments"] = {port: fields for port, fields in sending.items() if fields}
+        found.append(change)
+    return {"timeline": found} if found else {}
+
+
+def note_of(state: State) -> str:
+    """The comment of a capture where a state begins."""
+    return f"timeline: {state.note}"
 
 
 def mapped_adapter(segment: SegmentBase, node: Node) -> str:

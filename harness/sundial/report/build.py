@@ -148,6 +148,7 @@ def _page(
     style = style.replace("LIGHT-COLOURS", palette.css_variables(dark=False))
     style = style.replace("DARK-COLOURS", palette.css_variables(dark=True))
     run = data.run
+    problems = tables.problems(data.verify, data.reference)
     return environment.get_template("template.html.j2").render(
         style=Markup(style),
         name=data.name,
@@ -171,7 +172,10 @@ def _page(
         divided=(data.verify or {}).get("steps"),
         verified=data.verify is not None,
         verdicts=tables.verdicts(data.verify, made.looks),
-        problems=tables.problems(data.verify, data.reference),
+        bounds=tables.bounds(data.verify),
+        problems=problems,
+        problems_shown=sum(each.joined for each in problems),
+        rules=tables.rules_of(problems),
         first_problem=tables.first_problem(data.verify, data.reference),
         problem_count=(data.verify or {}).get("mismatches") or 0,
         unproven=(data.verify or {}).get("unproven") or [],

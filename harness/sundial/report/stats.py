@@ -23,14 +23,11 @@ import polars as pl
 from sundial.model.scenario import MEAN, STATISTICS
 from sundial.model.statistic import Statistic
 from sundial.report import registry
+from sundial.verify.summary import CURVE as CURVE
+from sundial.verify.summary import NS_PER_US as NS_PER_US
+from sundial.verify.summary import POINT as POINT
+from sundial.verify.summary import round_trips as round_trips
 
-CURVE = ["app", "transport", "procedure"]
-"""What one curve of a figure shows."""
-
-POINT = [*CURVE, "size", "client"]
-"""What one row of summary.csv shows."""
-
-NS_PER_US = 1_000.0
 NS_PER_S = 1_000_000_000.0
 
 
@@ -87,32 +84,6 @@ def counts(of: pl.DataFrame, by: Sequence[str] = POINT) -> pl.DataFrame:
         .group_by(by)
         .agg(pl.col("calls", "ok", "errors", "retransmissions").sum())
         .sort(by)
-    )
-
-
-def round_trips(samples: pl.DataFrame, by: Sequence[str] = POINT) -> pl.DataFrame:
-    """Round-trip statistics in us of the successful measured calls for each combination of `by`.
-
-    The standard deviation is the sample's (n - 1), null for a single call; percentiles interpolate linearly.
-    """
-    rtt = pl.col("rtt_ns")
-    times = {
-        "rtt_min_us": rtt.min(),
-        "rtt_median_us": rtt.median(),
-        "rtt_mean_us": rtt.mean(),
-        "rtt_p95_us": rtt.quantile(0.95, interpolation="linear"),
-        "rtt_p99_us": rtt.quantile(0.99, interpolation="linear"),
-        "rtt_max_us": rtt.max(),
-        "rtt_stddev_us": rtt.std(ddof=1),
-    }
-    return (
-        samples.lazy()
-        .filter(pl.col("ok"), ~pl.col("warmup"))
-        .group_by(by)
-        .agg((value / NS_PER_US).alias(name) for name, value in times.items())
-        .with_columns(pl.col(name).cast(pl.String) for name in by if name != "size")
-        .sort(by)
-        .collect()
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 
 from sundial.report.workload import Curve, Look
-from sundial.verify.words import in_words, open_command, to_show
+from sundial.verify.rules import rules
+from sundial.verify.words import grouped, in_words, joined_in, open_command, to_show
 
 THIN = "\u202f"
 DASH = "\u2013"
@@ -277,12 +278,35 @@ class ProblemText:
     words: str
     command: str
     """That opens the capture at its frames; empty where it has none."""
+    rule: str = ""
+    joined: int = 1
+    """How many mismatches of verify.json it is."""
+
+
+def rules_of(shown: Sequence[ProblemText]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Name, severity and explanation of the rules of these mismatches."""
+    names = dict.fromkeys(each.rule for each in shown if each.rule in rules())
+    return [(name, rules()[name].severity, list(rules()[name].parts.items())) for name in names]
 
 
 def problems(verify: Mapping[str, Any] | None, run: str) -> list[ProblemText]:
     """The first mismatches of verify.json."""
-    found = ((verify or {}).get("problems") or [])[:MOST_PROBLEMS]
-    return [problem(item, run) for item in found if isinstance(item, Mapping)]
+    found = [item for item in (verify or {}).get("problems") or [] if isinstance(item, Mapping)]
+    return [problem(item, run) for item in grouped(found)[:MOST_PROBLEMS]]
+
+
+def bounds(verify: Mapping[str, Any] | None) -> Table | None:
+    """The bounds of the scenario with what was seen."""
+    found = [each for each in (verify or {}).get("bounds") or [] if isinstance(each, Mapping)]
+    if not found:
+        return None
+    rows = tuple(
+        (str(each["bound"]), "met" if each["met"] else "NOT MET", str(each["words"]), whole(each["rows"]))
+        for each in found
+    )
+    alarms = frozenset(place for place, each in enumerate(found) if not each["met"])
+    columns = (*words("bound", "verdict", "seen"), Column("rows"))
+    return Table("Bounds of the scenario", columns, rows, alarms)
 
 
 def first_problem(verify: Mapping[str, Any] | None, run: str) -> ProblemText | None:
@@ -293,4 +317,4 @@ def first_problem(verify: Mapping[str, Any] | None, run: str) -> ProblemText | N
 
 def problem(item: Mapping[str, Any], run: str) -> ProblemText:
     """One mismatch of verify.json."""
-    return ProblemText(in_words(item), open_command(run, item) or "")
+    return ProblemText(in_words(item), open_command(run, item) or "", str(item.get("rule") or ""), joined_in(item))

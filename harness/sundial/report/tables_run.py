@@ -161,6 +161,10 @@ def hashes(run: Record) -> Table:
 
 def _booted(machine: str, boot: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     yield from ((f"{machine}: {part}", _plain(boot.get(part))) for part in ("kernel", "initrd"))
+    root = boot.get("root")
+    sources = root.get("sources") if isinstance(root, Mapping) else None
+    for what, digest in sources.items() if isinstance(sources, Mapping) else ():
+        yield f"{machine}: root, {what}", _plain(digest)
     files = boot.get("files")
     for path, laid in files.items() if isinstance(files, Mapping) else ():
         mode, digest = (laid.get(field) if isinstance(laid, Mapping) else None for field in ("mode", "sha256"))

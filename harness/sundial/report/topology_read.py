@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sundial.errors import SundialError
 from sundial.kinds import load
 from sundial.model import topology as model
-from sundial.model.network import Device, Network, Node, build_network
+from sundial.model.network import Device, Network, Node
+from sundial.model.recorded import recorded_network
 from sundial.model.segment import SegmentBase
 from sundial.report.segment import SegmentReport
 from sundial.report.topology_view import Machine, Nic, Segment, Topology, mesh_text, time_text, titled
@@ -33,7 +34,7 @@ def read(run: Mapping[str, Any], clients: Sequence[str] = (), servers: Sequence[
     roles = {**dict.fromkeys(servers, "server"), **dict.fromkeys(clients, "client")}
     try:
         if isinstance(written, dict):
-            return of_network(build_network(model.Topology.model_validate(written)), roles)
+            return of_network(recorded_network(run), roles)
     except (ValueError, KeyError, TypeError, SundialError):
         pass
     return _from_nodes(run, roles)

@@ -24,10 +24,11 @@ from typing import Any
 
 from sundial import faults
 from sundial.errors import BadInput, InternalError, Interrupted, RunFailed, SundialError
-from sundial.machines.bootfiles import boot_files
+from sundial.machines.bootfiles import BootFiles, boot_files, root_of
 from sundial.machines.images import Images, PinnedImages
 from sundial.machines.recipes import asked
-from sundial.model.network import Network
+from sundial.machines.roots import Roots
+from sundial.model.network import Network, Node
 from sundial.model.topology import Accelerator, Clock
 from sundial.plan.build import Plan
 from sundial.plan.paths import RunPaths
@@ -99,7 +100,13 @@ class BringUp:
         # Apart from the sockets, where QEMU may write.
         self._copies = session.folder()
         with disk_full_is_a_failure():
-            boots = {node.name: boot_files(node, images[node.image], self._copies) for node in order.network.nodes}
+            roots = Roots(session.places.checkout, session.places.state)
+
+            def boots_of(node: Node) -> BootFiles:
+                image = images[node.image]
+                return boot_files(node, image, self._copies, root_of(node, image, roots, say))
+
+            boots = {node.name: boots_of(node) for node in order.network.nodes}
         draft = order.plan(RunPaths(Path("/"), sockets, session.shm_folder / "x"))
         _check_sockets(draft)
         traces = Traces(draft, images, sockets)

@@ -25,7 +25,7 @@ from sundial.errors import BadInput, RunFailed
 from sundial.machines import reaper
 from sundial.whole import whole
 
-RECORDS = ("run.json", "reproduce.json")
+RECORDS = ("run.json", "reproduce.json", "matrix.json")
 """Files that identify a directory as a run or as a folder of runs."""
 RESERVE = ".reserve"
 RESERVE_BYTES = 256 * 1024

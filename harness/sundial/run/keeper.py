@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import termios
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from sundial.errors import BadInput, HostLacks, Interrupted, RunFailed, SundialE
 from sundial.machines import reaper
 from sundial.machines.command import Ended, Output
 from sundial.machines.foreground import Foreground, perform
+from sundial.machines.several import Callee, perform_all
 from sundial.machines.terminal import attach, connect
 from sundial.plan.request import Kept, KeptMachine, Progress, UpRequest
 from sundial.run.places import Places
@@ -136,6 +137,27 @@ def exec_(
     return perform(Path(record.exec_sockets[machine]), machine, argv, foreground, output, streams=streams)
 
 
+def exec_all(
+    machines: Sequence[str] | None,
+    argv: Sequence[str],
+    seconds: float | None,
+    outputs: Callable[[Sequence[str]], Mapping[str, Output]],
+    topology: str | None = None,
+    places: Places | None = None,
+) -> dict[str, Ended | RunFailed]:
+    """Run a command in these machines, or in all (None), at once and without input; how each ended. `outputs` has the
+    receivers by the names of machines. Raises BadInput, Interrupted."""
+    from sundial.model.images import IMAGES
+
+    record = _find(topology, places or Places())
+    names = [machine.name for machine in record.kept.machines] if machines is None else machines
+    chosen = [_machine(record, name) for name in dict.fromkeys(names)]
+    callees = {
+        kept.name: Callee(Path(record.exec_sockets[kept.name]), IMAGES[kept.image].streams_commands) for kept in chosen
+    }
+    return perform_all(callees, argv, seconds, outputs(list(callees)))
+
+
 def console(machine: str, topology: str | None = None, places: Places | None = None) -> None:
     """Connect the terminal to a machine's console until Ctrl-]. Raises BadInput, RunFailed."""
     record = _find(topology, places or Places())
@@ -145,6 +167,12 @@ def console(machine: str, topology: str | None = None, places: Places | None = N
         # Wake the shell up, so that it prints a prompt.
         stream.sendall(b"\n")
         attach(stream, sys.stdin.fileno(), sys.stdout.fileno())
+
+
+def find_machine(machine: str, topology: str | None = None, places: Places | None = None) -> tuple[Kept, KeptMachine]:
+    """A topology that is up, and a machine of it. Raises BadInput."""
+    record = _find(topology, places or Places())
+    return record.kept, _machine(record, machine)
 
 
 def _find(topology: str | None, places: Places) -> KeeperRecord:

@@ -267,7 +267,7 @@ class Rig:
         boot = self._boot(node)
         policy = self._session.confine(
             self.folder / f"policy-{node.name}",
-            read=[boot.kernel, boot.initrd],
+            read=boot.files,
             write=[folder, self.folder, *self._shared_memory(node)],
             mapped=[] if snapshot is None else [snapshot.memory],
             kvm=self._kvm,

@@ -53,6 +53,7 @@ def snapshot_key(spec: DomainSpec, mips: Decimal, boot: Boot, plugin: Path, qemu
         job=_NOWHERE,
         nics=tuple(FrameSockets(_NOWHERE, _NOWHERE) for _ in spec.nics),
         memory_file=MemoryFile(_NOWHERE, shared=False),
+        disk=None if spec.disk is None else replace(spec.disk, path=_NOWHERE),
         plugin=None,
         incoming=False,
         console_socket=None if spec.console_socket is None else _NOWHERE,
@@ -125,8 +126,7 @@ class SnapshotMaker:
             spec = self.spec(folder)
             allocate(booted, spec.memory)
             hand_over([booted], self._session.qemu_user)
-            read = [self._boot.kernel, self._boot.initrd]
-            policy = self._session.confine(folder / "policy", read=read, write=[folder, booted])
+            policy = self._session.confine(folder / "policy", read=self._boot.files, write=[folder, booted])
             memory = MemoryFile(booted, shared=True)
             spec = replace(spec, policy=policy, memory_file=memory, run_as=self._session.run_as)
             name = spec.name.removeprefix(f"{self._session.runtime.token}-")

@@ -50,6 +50,17 @@ class OnLine(_Fate):
     """The port that the frame is on its way to."""
 
 
+class Severed(_Fate):
+    """Nothing passed between two ports when the frame began: a cut, or a partition."""
+
+    words = ("lost: {rule}, {from} to {to}",)
+    fate: Literal["lost"]
+    rule: Literal["cut", "partition"]
+    """As `wire/counters.json` counts what it lost."""
+    from_: Port = Field(alias="from")
+    to: Port
+
+
 class Corrupted(_Fate):
     """A line inverted one bit of the frame, which is recorded as it goes on."""
 
@@ -232,7 +243,7 @@ Dropped = (
     | OfAdapter
     | ForAddress
 )
-Record = OnLine | Corrupted | Collision | Dropped
+Record = OnLine | Severed | Corrupted | Collision | Dropped
 Fate: TypeAdapter[Record] = TypeAdapter(Record)
 
 

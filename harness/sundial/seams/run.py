@@ -49,6 +49,29 @@ class LaidFile(Form):
     bytes: Natural
 
 
+class Package(Form):
+    """A package of a root."""
+
+    name: str
+    version: str
+    architecture: str
+    sha256: Sha256
+
+
+class OwnRoot(Form):
+    """A root with programs of others."""
+
+    sources: dict[str, str]
+    """Digests of packages, container image and folder, of those that it has."""
+    packages: Items[Package]
+    bytes: Natural
+    """Of the root's file system as it is kept."""
+    entries: Natural
+    """Files, folders and links."""
+    disk: Sha256 | None = None
+    """Digest of the file system that the machine maps; without it the root is in memory."""
+
+
 class OwnBoot(Form):
     """Boot files of a machine beside or instead of its image."""
 
@@ -60,6 +83,8 @@ class OwnBoot(Form):
     """Release of the kernel; null if its file does not have it."""
     files: dict[str, LaidFile]
     """Files by path in the machine."""
+    root: OwnRoot | None = None
+    """Programs of others in its root."""
 
 
 class Time(Form):

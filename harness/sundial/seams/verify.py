@@ -84,6 +84,11 @@ class Call(Form):
 class Problem(Form):
     """A difference between expectation and observation."""
 
+    rule: str
+    """Name of the rule; `sundial explain RULE` prints what it checks, from which source, and usual causes."""
+    severity: Literal["critical", "error", "unmet"]
+    """critical: the record of the run cannot be trusted; error: a standard or a count is contradicted; unmet: the
+    scenario asks for more. Each fails the verification."""
     call: Call | None
     capture: str | None
     frames: Items[Natural]
@@ -108,6 +113,24 @@ class Steps(Form):
     """Stamps left out, because their instruction faulted and was executed again."""
 
 
+class Bound(Form):
+    """A bound of the scenario (`expect.metrics`), and what it came to."""
+
+    bound: str
+    """The bound as written."""
+    table: Literal["samples", "observed", "summary", "counters"]
+    limit: str
+    """The comparison and the limit, with its unit."""
+    seen: float | None
+    """In `unit`; null if no row meets the condition, or if none has a value."""
+    unit: str
+    rows: Natural
+    """Rows that meet the condition."""
+    met: bool
+    words: str
+    """What was seen, with its unit."""
+
+
 class Verification(Form):
     """The verdict."""
 
@@ -128,6 +151,8 @@ class Verification(Form):
     """Properties that were not verified, one a line."""
     problems: Items[Problem]
     """The first 1000 of `mismatches`."""
+    bounds: Items[Bound] | None = None
+    """Left out if the scenario has no bounds."""
     steps: Steps | None = None
     """Left out if the run has no traces."""
     remarks: Items[str] | None = None

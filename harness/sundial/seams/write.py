@@ -9,11 +9,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from sundial.seams.compare import Comparison
 from sundial.seams.control import Control
 from sundial.seams.counters import Counters
 from sundial.seams.fabric import Fabric
 from sundial.seams.fate import Fate, words
 from sundial.seams.job import Job
+from sundial.seams.matrix import MatrixDocument
 from sundial.seams.run import Run
 from sundial.seams.samples import Line
 from sundial.seams.trace import Points
@@ -22,11 +24,13 @@ from sundial.seams.verify import Verification
 FOLDER = Path(__file__).parents[2] / "schemas"
 FATE_WORDS = FOLDER.parent / "fabric" / "core" / "src" / "fate_words.json"
 FORMS: dict[str, TypeAdapter[Any]] = {
+    "compare": TypeAdapter(Comparison),
     "control": Control,
     "counters": TypeAdapter(Counters),
     "fabric": TypeAdapter(Fabric),
     "fate": Fate,
     "job": TypeAdapter(Job),
+    "matrix": TypeAdapter(MatrixDocument),
     "points": TypeAdapter(Points),
     "run": TypeAdapter(Run),
     "samples": Line,

@@ -7,11 +7,12 @@ from __future__ import annotations
 import hashlib
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sundial.model.network import Node
 from sundial.observe import RunDirectory
+from sundial.plan.domain import DISK_WORDS, RootDisk
 
 UNPROVEN = (
     "run.json: boots: sha256 and length of a copied file whose content is not in the topology: the file may be gone",
@@ -32,18 +33,43 @@ def differing(run: RunDirectory, node: Node, domain: ET.Element) -> Iterator[tup
         yield "boots", "in run.json" if node.boots_its_own else "not in run.json", "there" if boot else "missing"
     if boot is None or not node.boots_its_own:
         return
-    copied = {"kernel": node.kernel is not None, "initrd": node.initrd is not None or bool(node.files)}
+    copied = {"kernel": node.kernel is not None, "initrd": bool(node.initrd or node.files or node.root)}
     for part, own in copied.items():
         seen = PurePosixPath(domain.findtext(f"os/{part}") or "").name if own else _of_image(run, node, part)
         yield f"boots {part}", str(boot.get(part)), seen
+    yield from _disk(node, boot.get("root"), domain)
     yield "boots cmdline", str(boot.get("cmdline")), str(domain.findtext("os/cmdline"))
     yield from _files(node, boot.get("files"))
+
+
+def disk_of(run: RunDirectory, node: Node) -> RootDisk | None:
+    """The file system that the machine maps, by what run.json says."""
+    root = (boot_of(run, node.name) or {}).get("root")
+    if node.root is None or node.root.held != "disk" or not isinstance(root, dict):
+        return None
+    size = root.get("bytes")
+    return RootDisk(Path("/"), size if isinstance(size, int) else 0)
+
+
+def _disk(node: Node, root: object, domain: ET.Element) -> Iterator[tuple[str, str, str]]:
+    """The root of run.json against the topology, and the file that was mapped against the root."""
+    said = root if isinstance(root, dict) else {}
+    sources = said.get("sources")
+    expected = [] if node.root is None else node.root.sources
+    yield "boots root", ", ".join(expected), ", ".join(sources) if isinstance(sources, dict) else ""
+    if node.root is not None and node.root.held == "disk":
+        values = [str(each.get("value")) for each in domain.iter() if "mem-path=" in str(each.get("value"))]
+        paths = [part for value in values for part in value.split(",") if part.startswith("mem-path=")]
+        mapped = [PurePosixPath(path).name for path in paths if "readonly=on" in values[paths.index(path)]]
+        yield "boots root disk", str(said.get("disk")), ", ".join(mapped)
 
 
 def line_of_image(node: Node, domain: ET.Element) -> str:
     """The kernel command line of a machine without the words that are its own."""
     line = domain.findtext("os/cmdline") or ""
-    return line if node.cmdline is None else line.removesuffix(f" {node.cmdline}")
+    line = line if node.cmdline is None else line.removesuffix(f" {node.cmdline}")
+    on_disk = node.root is not None and node.root.held == "disk"
+    return line.removesuffix(f" {DISK_WORDS}") if on_disk else line
 
 
 def kernels(run: RunDirectory, machine: str) -> list[str]:

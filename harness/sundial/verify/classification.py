@@ -50,7 +50,7 @@ def classify(
     lossy = frames["fate"].drop_nulls().len() > 0
     expired = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == ICMP_TIME_EXCEEDED) & pl.lit(lossy)
     known = pl.col("known").fill_null(False)
-    closed = _port_closed(frames)
+    unreachable = _unreachable(frames)
     return table.with_columns(
         pl.when(pl.col("fate").is_not_null())
         .then(pl.format("fate_{}", "fate"))
@@ -74,25 +74,26 @@ def classify(
         .then("background")
         .when(expired)
         .then(pl.lit("icmp_reassembly_expired"))
-        .when(pl.col("row").is_in(closed.implode()))
-        .then(pl.lit("icmp_port_closed"))
+        .when(pl.col("row").is_in(unreachable.implode()))
+        .then(pl.lit("icmp_unreachable"))
         .otherwise(pl.lit(UNEXPLAINED))
         .alias("class")
     ).drop("opens", "background", "known", "own", "relays")
 
 
-def _port_closed(frames: pl.DataFrame) -> pl.Series:
-    """Rows of ICMP messages "destination unreachable" (RFC 792) that quote a datagram which came the other way before.
+def _unreachable(frames: pl.DataFrame) -> pl.Series:
+    """Rows of ICMP messages "destination unreachable" (RFC 792) that quote an earlier packet of those to whom they go.
 
-    A client that has its answer, or has given up, closes its socket; the answer to a repeated request still comes.
+    A client that has its answer, or has given up, closes its socket; the answer to a repeated request still comes. A
+    router reports that a next hop does not answer. That a message has its reason: `headers.icmp`.
     """
-    names = ["source", "target", "source_port", "target_port"]
-    datagrams = frames.filter(pl.col("protocol") == UDP, pl.col("source_port").is_not_null())
-    first = datagrams.group_by(names).agg(came_ns=pl.col("time_ns").min())
+    names = ["source", "source_port", "target_port"]
+    packets = frames.filter(pl.col("protocol").is_in([UDP, TCP]), pl.col("source_port").is_not_null())
+    first = packets.group_by(names).agg(sent_ns=pl.col("time_ns").min())
     messages = frames.filter(pl.col("protocol") == ICMP, pl.col("icmp_type") == ICMP_UNREACHABLE).select(
-        "row", "time_ns", "source_port", "target_port", source="target", target="source"
+        "row", "time_ns", "source_port", "target_port", source="target"
     )
-    return messages.join(first, on=names).filter(pl.col("came_ns") < pl.col("time_ns"))["row"]
+    return messages.join(first, on=names).filter(pl.col("sent_ns") < pl.col("time_ns"))["row"]
 
 
 def check_unexplained(frames: pl.DataFrame, descriptions: Sequence[pl.Expr] = ()) -> pl.DataFrame:

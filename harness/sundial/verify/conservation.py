@@ -15,14 +15,18 @@ the bit that was flipped may be one of the key, a corrupted frame counts by what
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, pairwise
 
 import networkx as nx
 import polars as pl
 
+from sundial.observe import RunDirectory, octets_of
 from sundial.verify.findings import findings
 from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
+from sundial.verify.headers.arp import RETRY_NS, unresolved
 from sundial.verify.headers.carriage import under_way
+from sundial.verify.headers.icmp import Read
 
 _ROWS: dict[str, pl.DataType] = {"row": pl.UInt32(), "step": pl.Int64(), "aside": pl.Boolean()}
 
@@ -39,18 +43,27 @@ class Transit:
     """As of `carriage.under_way`."""
 
 
-def transit_of(frames: pl.DataFrame, ports: pl.DataFrame) -> Transit:
-    """Of all frames of a run; `ports` as of `headers.ports`."""
+def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | None = None) -> Transit:
+    """Of all frames of a run; `ports` as of `headers.ports`. `run`: for the answers of ARP to its routers."""
     last = under_way(frames, ports)
+    if run is not None and ports["forwards"].any():
+        read = partial(octets_of, files=[(run.path / name, name) for name in sorted(run.captures)])
+        last = pl.concat([last, _unresolved(frames, ports, read).cast(last.schema)])
+        last = last.group_by("row").agg(pl.col("under_way").max())
     joining = ports.filter("joins")
     steps, on_way = _ways(joining)
     if steps.is_empty():
         return Transit(joining["end"], pl.DataFrame(schema=_ROWS), last)
-    homes = ports.filter(~pl.col("joins")).select("mac", capture=_capture())
+    homes = ports.filter(~pl.col("joins")).select("mac", "address", capture=_capture())
+    by_address = homes.drop_nulls("address").select(source="address", by_address="capture")
     table = (
-        frames.select("row", "capture", "end", "direction", "fate", "eth_source", "eth_target")
-        .join(homes.rename({"mac": "eth_source", "capture": "from"}), on="eth_source", how="inner")
-        .join(homes.rename({"mac": "eth_target", "capture": "to"}), on="eth_target", how="inner")
+        frames.select("row", "capture", "end", "direction", "fate", "eth_source", "eth_target", "source")
+        .join(homes.select(eth_source="mac", by_mac="capture"), on="eth_source", how="left")
+        # tc-netem on a bridge may flip a bit of the source's MAC address, which no receiver checks.
+        .join(by_address, on="source", how="left")
+        .with_columns(pl.coalesce("by_mac", "by_address").alias("from"))
+        .drop_nulls("from")
+        .join(homes.select(eth_target="mac", to="capture"), on="eth_target", how="inner")
     )
     seen = table.filter(pl.col("fate").is_null()).join(steps, on=["from", "to", "end", "direction"], how="inner")
     aside = table.filter(pl.col("fate").is_not_null()).join(on_way, on=["from", "to", "capture"], how="anti")
@@ -64,6 +77,24 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame) -> Transit:
         ),
         last,
     )
+
+
+def _unresolved(frames: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:
+    """row, under_way: packets that a router received while ARP had no answer to it. It drops them without a word."""
+    routers = ports.filter("forwards").select("end", "machine", "address")
+    parts = [pl.DataFrame(schema={"row": frames.schema["row"], "under_way": pl.Int64})]
+    for name, stretches in unresolved(frames, dict(routers.select("end", "machine").iter_rows()), read).items():
+        own = routers.filter(pl.col("machine") == name)
+        during = (pl.col("time_ns").is_between(begin - RETRY_NS, end) for begin, end in stretches)
+        came = frames.filter(
+            pl.col("end").cast(pl.String).is_in(own["end"].implode()),
+            pl.col("direction") == INBOUND,
+            pl.col("fate").is_null(),
+            pl.col("target").is_not_null() & ~pl.col("target").is_in(own["address"].drop_nulls().implode()),
+            pl.any_horizontal(during),
+        )
+        parts.append(came.select("row", under_way=pl.lit(1, pl.Int64)))
+    return pl.concat(parts)
 
 
 def _capture() -> pl.Expr:

@@ -253,6 +253,7 @@ def _spec(run: RunDirectory, node: Node) -> DomainSpec:
         job=nowhere,
         nics=tuple(FrameSockets(nowhere, nowhere) for _ in node.network_adapters),
         mapped=node.mapped is not None,
+        disk=boots.disk_of(run, node),
         console_socket=typed,
         exec_socket=typed,
         loopback=nowhere if node.inner else None,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import polars as pl
 
 from sundial.expect import Leg
+from sundial.verify.rules import rule_of
 from sundial.verify.sockets.analysis import Analysis
 from sundial.verify.workload import Settled
 from sundial.whole import whole
@@ -48,13 +49,15 @@ class Verification:
     problems: list[dict[str, Any]]
     steps: dict[str, int] | None = None
     """Of a traced run."""
+    bounds: list[dict[str, Any]] | None = None
+    """Of a scenario with `expect.metrics`, each with what was seen, met ones too."""
     remarks: list[str] | None = None
     """Of a capture from elsewhere: what was learned from it, and what in it was not read."""
 
     def to_json(self) -> dict[str, Any]:
         """The document as written."""
         document = {"version": VERSION, **asdict(self)}
-        for name in ("steps", "remarks"):
+        for name in ("steps", "bounds", "remarks"):
             if document[name] is None:
                 del document[name]
         return document
@@ -172,7 +175,10 @@ def _problem(
     parts = [f"({text})" for text in (filter_of(call) if call else None,) if text]
     if frames:
         parts.append(f"frame.number in {{{', '.join(map(str, frames))}}}")
+    rule = rule_of(finding["field"])
     problem = {
+        "rule": rule.name,
+        "severity": rule.severity,
         "call": {name: call[name] for name in (*IDENTITY, "xid")} if call else None,
         "capture": captures[0],
         "frames": frames,

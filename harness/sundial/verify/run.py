@@ -17,6 +17,7 @@ from sundial.model.network import Network
 from sundial.observe import RunDirectory, open_run, read_frames
 from sundial.observe.octets import octets_of
 from sundial.verify import (
+    bounds,
     classification,
     corruption,
     counters,
@@ -44,7 +45,7 @@ from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
 from sundial.verify.sockets.retransmission_causes import without_held_back
 from sundial.verify.sockets.served import check_served
-from sundial.verify.sockets.tcp import refused
+from sundial.verify.sockets.tcp import unopened
 from sundial.verify.sockets.time_outs import check_time_outs
 from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
@@ -92,7 +93,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types)
     document_findings = aside.submit(check_documents, run, samples, on_wire)
     order_findings = aside.submit(directory.check_order, on_wire)
-    transit = transit_of(frames, ports)
+    transit = transit_of(frames, ports, run)
     analysis = analyse(
         flows.add_flows(frames, calls.flows),
         calls.table,
@@ -119,7 +120,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
             [
                 *(each.classes for each in background),
                 _of_memory(analysis.frames, network),
-                refused(taken, calls.flows),
+                unopened(taken, calls.flows),
             ]
         ),
         _addresses(ports),
@@ -155,6 +156,10 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     )
     failed = findings.filter(pl.col("call").is_not_null()).group_by("call").agg(mismatches=pl.len())
     all_calls = pl.concat([analysis.calls, *(each.calls for each in settled)], how="diagonal_relaxed")
+    observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
+    observed = _observed(samples, _stamped(observed, all_calls, network), failed)
+    outcomes = _bounds(run, samples, observed)
+    findings = pl.concat([findings, bounds.check(outcomes)])
 
     def filter_of(call: Mapping[str, Any]) -> str | None:
         name = call["protocol"]
@@ -177,12 +182,22 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         unproven=([BY_HAND] if run.by_hand else []) + unproven(run) + list(divided.unproven),
         problems=problems_json(findings, classified, all_calls, filter_of),
         steps=divided.summary,
+        bounds=[each.to_json() for each in outcomes] or None,
     )
-    observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
     with whole(run_dir / "observed.parquet") as beside:
-        _observed(samples, _stamped(observed, all_calls, network), failed).write_parquet(beside)
+        observed.write_parquet(beside)
     verification.write(run_dir / "verify.json")
     return verification
+
+
+def _bounds(run: RunDirectory, samples: RunSamples, observed: pl.DataFrame) -> list[bounds.Outcome]:
+    """What the scenario's bounds came to; no table is made where it has none."""
+    asked = bounds.of_scenario(run.document.get("scenario") or {})
+    if not asked:
+        return []
+    tables = bounds.tables_of(samples.table, observed, run.counters)
+    virtual_ns = (run.document.get("time") or {}).get("virtual_ns")
+    return [bounds.evaluate(each, tables, virtual_ns) for each in asked]
 
 
 def _of_memory(frames: pl.DataFrame, network: Network | None) -> pl.DataFrame:

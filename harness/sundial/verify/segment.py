@@ -12,10 +12,9 @@ import polars as pl
 
 from sundial import kinds
 from sundial.errors import SundialError
-from sundial.model.check import check_topology
-from sundial.model.network import Network, Node, build_network
+from sundial.model.network import Network, Node
+from sundial.model.recorded import recorded_network
 from sundial.model.segment import SegmentBase
-from sundial.model.topology import Topology
 from sundial.observe import RunDirectory
 from sundial.verify.contention import Contention
 from sundial.verify.handed_in import on_the_wire
@@ -116,8 +115,7 @@ def verifiers() -> Mapping[str, SegmentVerifier[Any]]:
 def network_of(run: RunDirectory) -> Network | None:
     """The topology of a run; None where this version cannot read it."""
     try:
-        topology = Topology.model_validate(run.document.get("topology"))
-        return None if check_topology(topology) else build_network(topology)
+        return recorded_network(run.document)
     except (SundialError, ValueError, TypeError, KeyError):
         return None
 

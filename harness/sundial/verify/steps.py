@@ -133,10 +133,10 @@ def _instruction_ns(run: RunDirectory, machine: str) -> int:
 
 
 def _bare(lanes: Mapping[str, Lane], table: pl.DataFrame) -> Iterator[int]:
-    """Answered calls without stamps of their beginning and end, where others of their program and transport have them:
-    calls of workloads that are not traced are divided by what is stamped for others."""
+    """Answered calls without stamps of their beginning and end, where others of their step of the job have them: a
+    workload that is not traced has steps for itself, divided by what is stamped for others."""
     answered = table.filter(pl.col("ok"))
-    for _, part in answered.group_by("client", "app", "transport", maintain_order=True):
+    for _, part in answered.group_by("client", "node_step", maintain_order=True):
         calls = [Call(*each) for each in part.select("id", "client", "start_ns", "end_ns").iter_rows()]
         bare = [call.number for call in calls if not marked(lanes[call.client], call)]
         if len(bare) < len(calls):

@@ -19,6 +19,7 @@ from sundial.verify.handed_in import latest_hand_in
 from sundial.verify.law import Bounds, Counted, Law, merged
 from sundial.verify.learning import Behind
 from sundial.verify.segment import HELD_BACK, contention_of_port, network_of, verifiers
+from sundial.verify.timeline import check_notes
 from sundial.verify.wire import Passages, Wire
 
 UNPROVEN = ("wires: the origin of time; all stamps may be shifted together within the slack of calls",)
@@ -49,7 +50,7 @@ def check_wires(
         law = laws[segment.kind].check_times(segment, wire)
         if law is None:
             continue
-        found.append(law.findings)
+        found += [law.findings, check_notes(segment, wire)]
         if name in network.segments:
             known[name] = law
     found += [law.findings for law in _machines(network, by_name, exact=run.clock == "virtual")]

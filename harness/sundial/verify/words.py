@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -12,17 +13,46 @@ from sundial.model.catalog import COMMAND
 
 MOST_LETTERS = 160
 MOST_FRAMES = 12
+WITHOUT_A_CALL = "frame without a call"
+_CONVERSATION = re.compile(r"(?P<protocol>TCP|UDP) (?P<source>[\d.]+:\d+) > (?P<target>[\d.]+:\d+)\b")
 
 
 def in_words(problem: Mapping[str, Any]) -> str:
-    """One sentence: what differs, of which call, in which frames."""
+    """One sentence: what differs, of which call, in which frames, and the rule."""
     call, capture = problem.get("call"), problem.get("capture")
     of = f" of {call_in_words(call)}" if isinstance(call, Mapping) else ""
     frames = [str(frame) for frame in problem.get("frames") or []]
     more = ", ..." if len(frames) > MOST_FRAMES else ""
     where = f" ({capture}, {'frames' if len(frames) > 1 else 'frame'} {', '.join(frames[:MOST_FRAMES])}{more})"
     text = f"{problem.get('field')}{of}: expected {_short(problem.get('expected'))}, seen {_short(problem.get('seen'))}"
-    return text + (where if capture and frames else "")
+    rule = f" [{problem['rule']}]" if problem.get("rule") else ""
+    return text + (where if capture and frames else "") + rule
+
+
+def grouped(problems: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The mismatches, frames of one conversation without a call joined: one with all of them, and how many."""
+    shown: dict[object, Mapping[str, Any]] = {}
+    for place, problem in enumerate(problems):
+        talk = _CONVERSATION.match(str(problem.get("seen"))) if problem.get("field") == WITHOUT_A_CALL else None
+        if talk is None:
+            shown[place] = problem
+            continue
+        ends = sorted((talk["source"], talk["target"]))
+        key = (problem.get("capture"), talk["protocol"], *ends)
+        before = shown.get(key)
+        frames = [*(before["frames"] if before else ()), *problem["frames"]]
+        one, other = (end.rpartition(":") for end in ends)
+        words = f"{len(frames)} frames of {talk['protocol']} between {ends[0]} and {ends[1]}"
+        ports = (f"{talk['protocol'].lower()}.port == {end[2]}" for end in (one, other))
+        view = " && ".join((f"ip.addr == {one[0]}", f"ip.addr == {other[0]}", *ports))
+        joined = {"frames": sorted(frames), "seen": words, "filter": view, "joined": joined_in(before or {}) + 1}
+        shown[key] = problem if before is None else {**problem, **joined}
+    return list(shown.values())
+
+
+def joined_in(problem: Mapping[str, Any]) -> int:
+    """How many mismatches `grouped` made one of."""
+    return int(problem.get("joined", 1))
 
 
 def to_show(problems: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

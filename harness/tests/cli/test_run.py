@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import Result
@@ -128,6 +129,7 @@ def test_json_of_a_good_run_and_of_a_bad_one(call: Call, fake: Any, captures: Pa
             "words": "request.packets: expected 2, seen 1 (wire/lan.pcapng, frames 7, 8)",
             "open": "./sundial open quickstart-1 lan --all --filter 'rpc.xid == 5'",
         },
+        "bounds": [],
         "unproven": 2,
         "virtual_s": 2.5,
         "wall_s": 1.25,
@@ -208,4 +210,89 @@ def test_a_dry_run_prints_the_plan(call: Call, fake: Any) -> None:
     assert plan["fabric"]["segments"][0]["kind"] == "hub"
     assert list(plan["jobs"]) == ["client", "server"]
     assert plan["scenario"]["seed"] == 1
+    assert fake.requests == []
+
+
+def suites(path: Path) -> list[tuple[str, ...]]:
+    """Name, errors and failures of each suite of a file."""
+    root = ElementTree.parse(path).getroot()
+    return [tuple(str(suite.get(name)) for name in ("name", "errors", "failures")) for suite in root]
+
+
+@pytest.mark.parametrize("verdict", ["pass", "fail"])
+def test_a_verdict_is_written_for_ci(call: Call, fake: Any, tmp_path: Path, verdict: str) -> None:
+    fake.verdict = verdict
+    files = tmp_path / "t.xml", tmp_path / "t.md"
+    for _ in range(2):
+        result = call("run", "quickstart", "--junit", str(files[0]), "--summary", str(files[1]))
+        assert result.exit_code == (verdict == "fail")
+    assert suites(files[0]) == [("quickstart", "0", str(int(verdict == "fail")))]
+    assert files[1].read_text().count(f" {verdict} | 12 |") == 2  # a summary is appended to
+
+
+def test_each_run_of_a_varied_scenario_is_a_suite(call: Call, fake: Any, tmp_path: Path) -> None:
+    call("run", "loss", "--junit", str(tmp_path / "t.xml"))
+    names = [name for name, *_ in suites(tmp_path / "t.xml")]
+    assert names == [f"loss segments.wan.impairments.both.loss={share} %" for share in (1, 5, 20)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"),
+    [(RunFailed("its job failed", machine="client"), 4), (HostLacks("no tshark"), 3), (KeyboardInterrupt(), 130)],
+)
+def test_a_run_that_ends_otherwise_is_written_for_ci(
+    call: Call, fake: Any, tmp_path: Path, failure: BaseException, status: int
+) -> None:
+    fake.failure = failure
+    assert call("run", "quickstart", "--junit", str(tmp_path / "t.xml")).exit_code == status
+    assert suites(tmp_path / "t.xml") == [("quickstart", "1", "0")]
+    assert f"status {status}: " in (tmp_path / "t.xml").read_text()
+
+
+def test_a_failed_run_has_its_verdict_beside_the_error(call: Call, fake: Any, tmp_path: Path) -> None:
+    fake.failure = RunFailed("its job failed", machine="client")
+    fake.failure.folder = tmp_path
+    fake.verdict = "fail"
+    assert call("run", "quickstart", "--no-report", "--junit", str(tmp_path / "t.xml")).exit_code == 4
+    assert suites(tmp_path / "t.xml") == [("quickstart", "1", "1")]
+
+
+def test_a_refused_run_is_written_for_ci(call: Call, fake: Any, tmp_path: Path) -> None:
+    files = ["--junit", str(tmp_path / "t.xml"), "--summary", str(tmp_path / "t.md")]
+    assert call("run", "quickstart", "--set", "calls=0", *files).exit_code == 2
+    assert fake.requests == []
+    assert suites(tmp_path / "t.xml") == [("quickstart", "1", "0")]
+    assert "0 is out of range" in (tmp_path / "t.md").read_text()
+
+
+@pytest.mark.parametrize(("option", "path"), [("--junit", "/nowhere/t.xml"), ("--summary", "/")])
+def test_a_place_for_ci_that_cannot_be_is_refused_before_anything(
+    call: Call, fake: Any, option: str, path: str
+) -> None:
+    result = call("run", "quickstart", option, path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"sundial: {option}: ")
+    assert fake.requests == []
+
+
+def test_a_mismatch_is_status_1_though_its_file_cannot_be_written(
+    call: Call, fake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.verdict = "fail"
+    (tmp_path / "folder").mkdir()
+
+    def removed(ended: Any) -> str:
+        (tmp_path / "folder").rmdir()
+        return ""
+
+    monkeypatch.setattr(rooms, "junit", removed)
+    result = call("run", "quickstart", "--junit", str(tmp_path / "folder" / "t.xml"))
+    assert result.exit_code == 1
+    assert "cannot be written: No such file or directory" in result.stderr
+
+
+def test_a_bound_with_an_unknown_column_starts_nothing(call: Call, fake: Any) -> None:
+    result = call("run", "quickstart", "--set", "expect.metrics=['p99(rtu_us) < 5']")
+    assert result.exit_code == 2
+    assert "at character 5: there is no column 'rtu_us'; did you mean rtt_us?" in result.stderr
     assert fake.requests == []

@@ -36,9 +36,8 @@ def _no_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_lists_every_verb_in_order(call: Call) -> None:
     result = call("--help")
     verbs = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    known = "doctor,images,topology,up,exec,console,virsh,down,run,verify,report,reproduce,"
-    known += "show,watch,open,wireshark,export,ls"
-    assert ",".join(verbs) == known
+    known = "doctor,images,topology,new,up,exec,cp,console,virsh,down,run,verify,explain,matrix,report,reproduce"
+    assert ",".join(verbs) == f"{known},show,watch,open,wireshark,export,compare,ls,tag,note,rm,gc,du"
 
 
 def test_topologies_are_listed_and_shown(call: Call) -> None:
@@ -100,11 +99,10 @@ def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
     (folder / "verify.json").write_text('{"verdict": "pass"}')
     held = os.open(make_run(".half-1.partial"), os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
-    assert call("ls").stdout.splitlines() == [
-        "RUN           STATUS    VERDICT  CLOCK    VIRTUAL",
-        "quickstart-1  complete  pass     virtual  1.500 s",
-        "half-1        running   -        -        -",
-    ]
+    rows = [line.split() for line in call("ls").stdout.splitlines()]
+    assert rows[0] == ["RUN", "STATUS", "VERDICT", "CLOCK", "VIRTUAL", "SIZE", "DATE"]
+    assert rows[1][:6] == ["quickstart-1", "complete", "pass", "virtual", "1.500", "s"]
+    assert rows[2] == ["half-1", "running", "-", "-", "-", "-", "-"]
     os.close(held)
     assert [row["run"] for row in json.loads(call("ls", "--json").stdout)] == ["quickstart-1", "half-1"]
 
@@ -114,7 +112,7 @@ def test_reproductions_are_listed_after_runs(call: Call, make_run: MakeRun, capt
     folder = captures / "reproduce-bilas97-1-001"
     folder.mkdir()
     (folder / "reproduce.json").write_text('{"status": "complete"}')
-    assert call("ls").stdout.splitlines()[2].split() == ["reproduce-bilas97-1-001", "complete", "-", "-", "-"]
+    assert call("ls").stdout.splitlines()[2].split()[:5] == ["reproduce-bilas97-1-001", "complete", "-", "-", "-"]
 
 
 def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> None:
@@ -492,3 +490,57 @@ def test_virsh_asks_the_keeper_or_becomes_virsh(call: Call, monkeypatch: pytest.
     assert became == [(str(virsh), ["virsh", "-c", "qemu:///session", "dominfo", "--domain", "client"])]
     result = call("virsh", "--connect", "xen:///", "list")
     assert (result.exit_code, result.stderr.startswith("sundial: --connect: 'xen:///' is not a daemon")) == (2, True)
+
+
+def test_a_rule_is_explained(call: Call) -> None:
+    shown = call("explain", "call.packets").stdout
+    assert shown.startswith("call.packets (error)\n\nChecked: ")
+    assert all(f"\n{part}: " in shown for part in ("Source", "Causes", "In Wireshark", "Fields"))
+    assert call("explain", "request.packets").stdout == shown  # by a field
+    assert json.loads(call("explain", "call.packets", "--json").stdout)["severity"] == "error"
+    listed = [line.split()[0] for line in call("explain").stdout.splitlines()]
+    assert "mbcf.ack" in listed
+    assert [each["rule"] for each in json.loads(call("explain", "--json").stdout)] == listed
+
+
+def test_a_rule_that_is_not_there_is_refused_with_one_that_is_close(call: Call) -> None:
+    result = call("explain", "call.packet")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("sundial: there is no rule 'call.packet'; allowed: did you mean call.packets")
+
+
+def test_a_verdict_is_written_for_ci(
+    call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_run("a", seed=5, captures={"wire/lan.pcapng": "ab"})
+    verdict: dict[str, Any] = {"verdict": "pass", "calls": 3, "mismatches": 0, "problems": []}
+    monkeypatch.setattr(rooms, "verify_run", lambda path: verdict)
+    files = ["--junit", str(tmp_path / "t.xml"), "--summary", str(tmp_path / "t.md")]
+    assert call("verify", "a", *files).exit_code == 0
+    text = (tmp_path / "t.xml").read_text()
+    assert '<property name="sha256 wire/lan.pcapng" value="ab" />' in text
+    assert '<property name="seed" value="5" />' in text
+    assert "| a | ✅ pass | 3 | 0 |" in (tmp_path / "t.md").read_text()
+    assert call("verify", "b", *files).exit_code == 2
+    assert "there is no run" in (tmp_path / "t.xml").read_text()
+    assert call("verify", "--pcap", "x.pcapng", *files).exit_code == 2
+    assert "status 2: --pcap needs --protocol" in (tmp_path / "t.xml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--rows", "a=1", "--columns", "b=2"], "give either SCENARIO or --from RUN"),
+        (["loss", "--from", "a", "--rows", "a=1", "--columns", "b=2"], "give either SCENARIO or --from RUN"),
+        (["--from", "a", "--seed", "1", "--rows", "a", "--columns", "b"], "runs that are there cannot be changed"),
+        (["--from", "b", "--rows", "a", "--columns", "b"], "there is no run 'b'"),
+        (["loss", "--rows", "calls", "--columns", "b=2"], "--rows: 'calls' is not an axis"),
+        (["loss", "--rows", "calls=1", "--columns", "sizes=1", "--measure", "p50"], "--measure: 'p50': at character 4"),
+        (["loss", "--columns", "sizes=1"], "Missing option '--rows'"),
+    ],
+)
+def test_a_matrix_of_another_form_is_refused(call: Call, make_run: MakeRun, words: list[str], line: str) -> None:
+    make_run("a")
+    result = call("matrix", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert line in result.stderr

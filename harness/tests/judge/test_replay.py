@@ -182,3 +182,26 @@ def test_what_is_dropped_before_the_port_is_not_missing(first_s: float, last_s: 
     replay = Replay([Server()], drops=lambda at_ns: first_s * S <= at_ns <= last_s * S)
     replay.run([came(0, "?1")], 30 * S)
     assert [each.seen for each in replay.findings] == ["nothing"] * missing
+
+
+@pytest.mark.parametrize(("turns", "lasts"), [(3, True), (500, True), (500, False)])
+def test_what_is_dropped_may_go_on_for_long(monkeypatch: pytest.MonkeyPatch, turns: int, lasts: bool) -> None:
+    """A machine that answers once a second, as long as nothing of it comes to the port."""
+    monkeypatch.setattr(f"{__name__}.MOST", turns)
+    replay = Replay([Server()], drops=lambda at_ns: lasts or at_ns < 400 * S)
+    replay.run([came(0, "?1")], 1000 * S)
+    assert {each.turns for each in replay.histories} >= ({turns} if lasts else set())
+    assert bool(replay.findings) != lasts
+
+
+def test_machine_whose_time_stands_still_is_given_up() -> None:
+    """A damaged setting may make a timer due again at once."""
+
+    class Hasty(Server):
+        def _answer(self, now: int) -> None:
+            super()._answer(now)
+            self.turns, self.again_ns = 0, now
+
+    replay = Replay([Hasty()], drops=lambda at_ns: True)
+    replay.run([came(0, "?1")], 30 * S)
+    assert replay.histories

@@ -128,14 +128,25 @@ def test_time_is_limited(switchboard: Switchboard, tmp_path: Path, hear: Any) ->
     assert {"id": 1, "signal": int(signal.SIGTERM)} in guest.port.heard
 
 
-def test_a_terminal_is_raw_meanwhile_and_as_before_afterwards(switchboard: Switchboard, tmp_path: Path) -> None:
-    guest = Guest(switchboard, tmp_path)
+def on_a_terminal(guest: Guest) -> tuple[int, int, list[Any]]:
+    """The process, its terminal, and the terminal's attributes before it began."""
+    waits, go = os.pipe()
     pid, keyboard = pty.fork()
     if pid == 0:
+        os.read(waits, 1)
         os.chdir(HARNESS)
         os.environ["TERM"] = "vt220"
         os.execv(sys.executable, guest.command(terminal=True))
     before = termios.tcgetattr(keyboard)
+    os.write(go, b"!")
+    for each in (waits, go):
+        os.close(each)
+    return pid, keyboard, before
+
+
+def test_a_terminal_is_raw_meanwhile_and_as_before_afterwards(switchboard: Switchboard, tmp_path: Path) -> None:
+    guest = Guest(switchboard, tmp_path)
+    pid, keyboard, before = on_a_terminal(guest)
 
     def until(what: bytes) -> None:
         seen = b""
@@ -160,11 +171,7 @@ def test_a_terminal_is_raw_meanwhile_and_as_before_afterwards(switchboard: Switc
 
 def test_a_machine_that_ends_restores_the_terminal_too(switchboard: Switchboard, tmp_path: Path) -> None:
     guest = Guest(switchboard, tmp_path)
-    pid, keyboard = pty.fork()
-    if pid == 0:
-        os.chdir(HARNESS)
-        os.execv(sys.executable, guest.command(terminal=True))
-    before = termios.tcgetattr(keyboard)
+    pid, keyboard, before = on_a_terminal(guest)
     assert select.select([keyboard], [], [], 30)[0]
     guest.port.close()
     os.waitpid(pid, 0)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import BadInput
+from sundial.model.check_own import root_too_large
+from sundial.model.images import IMAGES
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
 from sundial.model.recorded import recorded_network
@@ -120,6 +122,22 @@ MISTAKES = [
     ("files: {/x: {content: x, mode: '4644'}}", "files./x.mode: '4644' sets the owner's set-id bit without the owner's execute bit; allowed: the owner's execute bit too, such as '4744'"),
     ("files: {/x: {content: x, mode: '2744'}}", "files./x.mode: '2744' sets the group's set-id bit without the group's execute bit; allowed: the group's execute bit too, such as '2754'"),
 ]  # fmt: skip
+ROOT_SOURCES = "packages, oci or folder"
+PACKAGES = "a Debian package such as redis-server, or with its version, redis-server=5:7.0.15-1~deb12u10"
+LAYOUTS = "the folder of an OCI layout, its tar archive, or an archive that docker save writes"
+MISTAKES += [
+    ("root: {}", f"root: has no source; allowed: {ROOT_SOURCES}"),
+    ("root: {tag: x, folder: folder}", "root.tag: has no archive; allowed: oci in addition"),
+    ("root: {packages: [Redis]}", f"root.packages.0: 'Redis' is not a package; allowed: {PACKAGES}"),
+    ("root: {packages: ['hello:arm64']}", f"root.packages.0: 'hello:arm64' names architecture arm64, and machines are amd64; allowed: {PACKAGES}"),
+    ("root: {packages: ['-oDir=/']}", f"root.packages.0: '-oDir=/' is not a package; allowed: {PACKAGES}"),
+    ("root: {folder: motd}", "root.folder: FOLDER/motd is not a folder; allowed: a folder on this host"),
+    ("root: {folder: nothing}", "root.folder: FOLDER/nothing does not exist; allowed: a folder on this host"),
+    ("root: {oci: nothing}", f"root.oci: FOLDER/nothing does not exist; allowed: {LAYOUTS}"),
+    ("root: {oci: pipe}", f"root.oci: FOLDER/pipe is not a regular file; allowed: {LAYOUTS}"),
+    ("root: {oci: folder}", f"root.oci: FOLDER/folder has neither index.json nor manifest.json; allowed: {LAYOUTS}"),
+    ("initrd: root.cpio\nroot: {folder: folder}", "root: 'client' has an initrd of its own, which takes the place of the root; allowed: root or initrd"),
+]  # fmt: skip
 PATHS_REFUSED = [
     "etc/motd", "/", "//etc", "/etc/", "/etc//motd", "/etc/./motd", "/etc/../motd", "/proc/x", "/sys", "/dev/null",
     "/TRAILER!!!", "/a/TRAILER!!!", "/" + "x" * 256, "/a\\tb", "/\\ud800",
@@ -130,7 +148,7 @@ PATHS_REFUSED = [
 def test_one_line_for_each_mistake(folder: Path, client: str, line: str) -> None:
     path = write(folder, client)
     said = [each.replace(str(folder), "FOLDER") for each in refusal(lambda: load_topology(str(path)))]
-    assert said == [f"FOLDER/net.yaml:6: machines.client.{line}"]
+    assert said == [f"FOLDER/net.yaml:{6 + client.count(chr(10))}: machines.client.{line}"]
 
 
 @pytest.mark.parametrize("path", PATHS_REFUSED)
@@ -165,6 +183,7 @@ def test_a_mistake_in_defaults_is_shown_there(folder: Path, defaults: str, line:
     [
         ("cmdline: x", "has no command line; allowed: an image that does: linux"),
         ("initrd: root.cpio.gz", "is compressed (gzip), which the image's kernel does not unpack"),
+        ("root: {folder: folder}", "does not support programs of others; allowed: an image that does: linux"),
         ("files: {/bin/x: {content: x}}", "has no folders; allowed: a name in its root, such as '/x'"),
     ],
 )
@@ -190,6 +209,30 @@ def test_files_may_take_what_the_image_can_spare(folder: Path) -> None:
     with pytest.raises(BadInput, match=r"2097153 bytes are too many for the 96 MiB of memory of 'client'"):
         load_topology(str(write(folder, "files: {/x: {from: motd}, /y: {content: y}}")))
     assert load_topology(str(write(folder, "memory: 99 MiB\nfiles: {/x: {from: motd}, /y: {content: y}}")))
+
+
+def test_a_root_takes_the_memory_that_it_needs_while_it_boots() -> None:
+    linux = IMAGES["linux"]
+    assert root_too_large(linux, 96 << 20, 2 << 20) is None
+    wrong = root_too_large(linux, 96 << 20, (2 << 20) + 1)
+    assert wrong is not None
+    assert (wrong.what, wrong.allowed) == (
+        "96 MiB are too little for a root of 2097153 bytes beside image linux",
+        "97 MiB or more, or root.as: disk",
+    )
+    assert root_too_large(linux, 97 << 20, (2 << 20) + 1) is None
+
+
+def test_a_root_is_a_machines_own_or_that_of_defaults(folder: Path) -> None:
+    path = write(folder, "root: {folder: folder, as: disk}", "root: {packages: [redis-server, 'x11-common=1:7.7+23']}")
+    client, server = build_network(load_topology(str(path))).nodes
+    assert client.root is not None
+    assert server.root is not None
+    assert (client.root.folder, client.root.packages, client.root.held) == (str(folder / "folder"), [], "disk")
+    assert (server.root.packages, server.root.held) == (["redis-server", "x11-common=1:7.7+23"], "memory")
+    assert client.boots_its_own
+    dumped = load_topology(str(path)).model_dump(mode="json", exclude_none=True)
+    assert dumped["machines"]["client"]["root"] == {"packages": [], "folder": str(folder / "folder"), "as": "disk"}
 
 
 def test_a_recorded_topology_is_read_again_without_the_files(folder: Path) -> None:

@@ -39,7 +39,7 @@ CASES = [
     ("transports: [udp]", "transports: [sctp]", "6: workloads.0.transports: 'sctp' is unknown; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b, vrpc, vrpc-mbcf"),
     ("sizes: [0, 16]", "sizes: [16:8:4]", "7: workloads.0.sizes: '16:8:4' is not a range; allowed: FIRST:LAST:STEP with FIRST <= LAST and STEP >= 1"),
     ("sizes: [0, 16]", "transports: [tcp]", '7: is not YAML: found duplicate key "transports" with value "[\'tcp\']" (original value: "[\'udp\']")'),
-    ("    calls: 3", "    call: 3", f"8: workloads.0.call: unknown field; allowed: {SUNRPC}"),
+    ("    calls: 3", "    call: 3", f"8: workloads.0.call: unknown field; did you mean 'calls'? allowed: {', '.join(SUNRPC.split(', ')[:12])} and {SUNRPC.count(', ') - 11} more"),
     ("    calls: 3", "    retry_timeout: 1500 us", "8: workloads.0.retry_timeout: '1500 us' has the wrong unit 'us' (known: ms, s, min); allowed: a time in whole ms from 1 ms to 60 min, such as '500 ms'"),
     ("    calls: 3", "    auth: kerberos", "8: workloads.0.auth: 'kerberos' is unknown; allowed: none, sys"),
     ("{calls: 2}", "{calls: 0}", f"13: scale.smoke.calls: 0 is out of range; allowed: {CALLS}"),
@@ -73,7 +73,7 @@ OVERRIDES = [
     ("mtu=67", "--set: mtu: 67 is out of range; allowed: a whole number from 68 to 18174"),
     ("mtu=87", "{file}:10: workloads.1.transports: TCP is not supported over an MTU of 87 bytes: IP would fragment Linux's segments; allowed: an MTU of at least 88, or only udp"),
     ("mtu=1501", "--set: mtu: MTU 1501 of client:eth0 is above that of segment 'lan'; allowed: 68 to 1500"),
-    ("machines.klient.mips=250", "--set: machines.klient.mips: there is no machine 'klient' in topology 'two-hosts-10base-t'; allowed: client, server"),
+    ("machines.klient.mips=250", "--set: machines.klient.mips: there is no machine 'klient' in topology 'two-hosts-10base-t'; did you mean 'client'? allowed: client, server"),
     ("segments.lan.ports.7=client:eth0", "--set: segments.lan.ports.7: index '7' is out of range; allowed: 0 to 1"),
     ("segments.lan.rate.unit=1", "--set: segments.lan.rate.unit: 'unit' is not a field of this value, which has none"),
     ("seed=x", "--set: seed: 'x' is not a whole number; allowed: a whole number from 0 to 9223372036854775807"),
@@ -132,7 +132,7 @@ def test_an_unknown_key_lists_the_known_ones(tmp_path: Path, varied: bool) -> No
     text, place = (GOOD + "vary: [{sices: 5}]\n", "mine.yaml:14") if varied else (GOOD, "--set")
     (line,) = refusal(lambda: load_experiments(write(tmp_path, text), overrides=[] if varied else ["sices=5"]))
     known = "accelerator, ack, ack_delay, auth, bdp_probe, binding, byte_order, calls, cancel, clients, clock"
-    assert f"{place}: sices: unknown key; allowed: {known}" in line
+    assert f"{place}: sices: unknown key; did you mean 'sizes'? allowed: {known}" in line
 
 
 def test_a_seed_out_of_range_names_the_option(tmp_path: Path) -> None:

@@ -170,6 +170,8 @@ ATM_RULES = [
     ("lane: {vc_setup: 18 us}", "lane.vc_setup: 18 us is less than the time of the smallest frame", "at least 18.544 us"),
     ("line: atm-25\n    lane: {vc_setup: 50 us}", "lane.vc_setup: 50 us is less than the time of the smallest frame", "at least 60.675 us"),
     ('contracts: {"other:eth0": {rate: 1 Mbit/s}}', "contracts.other:eth0: 'other:eth0' is not a port of this segment", PORTS),
+    ('contracts: {"client:eth0": {rate: 1 Mbit/s}}', "contracts.client:eth0: 1 Mbit/s with a tolerance of 0 ns drops every packet", "a tolerance of at least 842.338 us, or shaping to the rate of the contract"),
+    ('encapsulation: bridged\n    contracts: {"client:eth0": {rate: 1 Mbit/s, tolerance: 421168 ns}}', "contracts.client:eth0: 1 Mbit/s with a tolerance of 421.168 us drops every packet", "a tolerance of at least 421.169 us, or shaping to the rate of the contract"),
     ("shaping: 150 Mbit/s", "shaping: 150 Mbit/s exceeds the rate of the line at client:eth0", "up to 149.76 Mbit/s"),
     ('line: atm-25\n    shaping: {"server:eth0": 26 Mbit/s}', "shaping.server:eth0: 26 Mbit/s exceeds the rate of the line at server:eth0", "up to 25.6 Mbit/s"),
     ('impairments: {"to other:eth0": {cell_loss: 1 %}}', "impairments.to other:eth0: 'other:eth0' is not a port of this segment", PORTS),
@@ -202,6 +204,19 @@ def test_atm(tmp_path: Path, written: str, what: str, allowed: str) -> None:
     (line,) = refusal(lambda: load_topology(path))
     number = 13 + [each.strip().split(":")[0] for each in written.split("\n")].index(re.split("[:.]", what)[0])
     assert line == f"{path}:{number}: segments.elan.{what}; allowed: {allowed}"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        'contracts: {"client:eth0": {rate: 1 Mbit/s, tolerance: 842338 ns}}',
+        'contracts: {"client:eth0": {rate: 1 Mbit/s, action: tag}}',
+        'contracts: {"client:eth0": {rate: 1 Mbit/s}}\n    shaping: 1 Mbit/s',
+        'encapsulation: bridged\n    contracts: {"client:eth0": {rate: 1 Mbit/s, tolerance: 421169 ns}}',
+    ],
+)
+def test_a_contract_that_the_smallest_packets_keep(tmp_path: Path, written: str) -> None:
+    load_topology(write(tmp_path, f"{ATM}    {written}\n"))
 
 
 @pytest.mark.parametrize(("override", "line"), IMAGES)

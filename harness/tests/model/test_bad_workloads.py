@@ -42,6 +42,8 @@ BASES: dict[str, tuple[str, ...]] = {
     "dce": (LAN, "app: dce, sizes: [0, 4016]"),
     "dce functions": (LAN, "app: dce, functions: all"),
     "dce routed": ("routed.yaml", "app: dce, sizes: 0, clients: [client]"),
+    "dce clip": ("two-hosts-clip", "app: dce, sizes: 16"),
+    "dce between sss": (SSS, "app: dce, sizes: 16"),
     "dce sss": (LAN, "app: dce", "machines.server.image=ssscore"),
     "grpc": (LAN, "app: grpc", PYTHON),
     "iperf3": ("office", "app: iperf3, transports: tcp"),
@@ -85,6 +87,8 @@ RULES = [
     ("dce functions", "functions: '1,2', semantics: maybe", "semantics: maybe calls have no response, so boolean cannot return data; allowed: functions: void"),
     ("dce functions", "semantics: broadcast", "functions: string_array has 4807 bytes and exceeds the one fragment of a broadcast, 4016 bytes; allowed: other functions, or a larger fragment"),
     ("dce routed", "semantics: broadcast", "semantics: broadcast from 'client' does not reach 'server', which is on another segment; allowed: both ends on one segment"),
+    ("dce clip", "semantics: broadcast", "semantics: broadcast from 'client' cannot pass a segment with encapsulation: routed; allowed: another encapsulation, or other semantics"),
+    ("dce between sss", "sizes: [16, 65508]", "sizes: 65508 bytes exceed what 'client' can call with, which boots ssscore; allowed: up to 65507 bytes"),
     ("dce sss", "threads: 9, sizes: [32128]", "threads: 9 callers of 'server', which boots ssscore, with 32768 bytes under way each, exceed its sockets' buffers of 262144 bytes; allowed: up to 8 callers, or a smaller window"),
     ("dce sss", "threads: 16, window: 8 KiB, sizes: [196608]", "threads: 16 callers of 'server', which boots ssscore, with up to 196608 bytes each, exceed its memory, which has room for 15; allowed: up to 15 callers, or smaller sizes"),
     ("grpc", "bdp_probe: true", "bdp_probe: bdp_probe sends PINGs, which control_frames: none rejects; allowed: control_frames: counted"),
@@ -333,6 +337,17 @@ def test_what_fits(tmp_path: Path, topology: str, workload: str, fields: dict[st
 )
 def test_servers_that_share_no_port(tmp_path: Path, workloads: list[str]) -> None:
     assert load_experiments(scenario(tmp_path, LAN, *workloads), overrides=[PYTHON])
+
+
+def test_servers_of_dce_that_sss_core_has_no_memory_for(tmp_path: Path) -> None:
+    """Each has a table of 7 MiB."""
+    ports = [f"app: dce, sizes: 0, port: {port}" for port in (1027, 1028, 1027, 1029)]
+    assert load_experiments(scenario(tmp_path, SSS, *ports[:3]))
+    assert load_experiments(scenario(tmp_path, SSS, *ports), overrides=["machines.server.memory=48 MiB"])
+    assert load_experiments(scenario(tmp_path, LAN, *ports))
+    path = scenario(tmp_path, SSS, *ports)
+    line = "port: 3 servers on 'server', which boots ssscore, exceed its memory; allowed: a port of another workload, or memory of 16 MiB each"
+    assert refusal(lambda: load_experiments(path)) == [f"{path}:7: workloads.3.{line}"]
 
 
 def test_mbcf_beside_sockets_on_one_linux_machine(tmp_path: Path) -> None:

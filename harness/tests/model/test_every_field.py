@@ -79,8 +79,14 @@ class Document:
     def mistakes(self) -> list[Wrong]:
         top = [((), schema(self.format).whole, self.data)] if not self.root else []
         found = [wrong for place in [*top, *self.places] for wrong in schema(self.format).mistakes(*place)]
-        # A document that is not a mapping has no fields to name, and its name may be left out.
-        return [each for each in found if each.path or re.fullmatch("missing (?!name).*", each.kind)]
+        # A document that is not a mapping has no fields to name, and its name may be left out. A topology inside
+        # a scenario is a mapping: its mistakes are those of topologies.
+        return [
+            each
+            for each in found
+            if (each.path or re.fullmatch("missing (?!name).*", each.kind))
+            and (each.path, each.kind) != (("topology",), "mapping")
+        ]
 
 
 def shipped(format: Format) -> Iterator[dict[str, Any]]:

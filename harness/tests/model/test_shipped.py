@@ -48,6 +48,7 @@ ON_THEIR_OWN_TOPOLOGY = frozenset(
         "lane-contention",
         "lane-edges",
         "local",
+        "partition",
         "loss",
         "rpyc-nagle",
         "santos18-local",

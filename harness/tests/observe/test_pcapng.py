@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from sundial.errors import BadInput
+from sundial.observe.pcap import open_capture
 from sundial.observe.pcapng import BYTE_ORDER, ENHANCED, INTERFACE, PACKET, SECTION, SIMPLE, bad_file, read_blocks
 
 LEAST = {SECTION: 28, INTERFACE: 20, PACKET: 32, SIMPLE: 16, ENHANCED: 32}
@@ -33,9 +34,10 @@ def section(order: str, generator: random.Random) -> bytes:
     parts += [interface, interface] * (generator.random() < 0.9)
     for _ in range(generator.randrange(12)):
         size = 4 * generator.randrange(20)
-        enhanced = struct.pack(f"{order}IIIII", generator.randrange(2), 0, 7, size, size + 9) + bytes(size)
-        obsolete = struct.pack(f"{order}HHIIII", generator.randrange(2), 3, 0, 7, size, size + 9) + bytes(size)
-        simple = struct.pack(f"{order}I", size + 5) + bytes(size)
+        packet = generator.randbytes(size)
+        enhanced = struct.pack(f"{order}IIIII", generator.randrange(2), 0, 7, size, size + 9) + packet
+        obsolete = struct.pack(f"{order}HHIIII", generator.randrange(2), 3, 0, 7, size, size + 9) + packet
+        simple = struct.pack(f"{order}I", size + 5) + packet
         bodies = {ENHANCED: enhanced, PACKET: obsolete, SIMPLE: simple, 77: bytes(size)}
         kind = generator.choice([ENHANCED, ENHANCED, PACKET, SIMPLE, 77])
         parts.append(block(order, kind, bodies[kind]))
@@ -136,3 +138,28 @@ def test_files_are_read_or_refused_as_one_block_after_another(
                  "impossible frame", "without an interface"):  # fmt: skip
         assert any(word in each for each in refused), word
     assert sum(isinstance(answer, list) for answer in answers) > cases // 5
+
+
+def test_packets_are_where_their_kind_of_block_has_them(tmp_path: Path) -> None:
+    generator, file = random.Random(1), tmp_path / "mixed.pcapng"
+    kinds = set()
+    for _ in range(40):
+        data = b"".join(section(generator.choice("<>"), generator) for _ in range(2))
+        if isinstance(frames_or_error(one_by_one(file, data)), str):
+            continue
+        file.write_bytes(data)
+        expected = {}
+        for offset, total, _, captured, _, number in one_by_one(file, data):
+            simple = SIMPLE in struct.unpack_from("<I", data, offset) + struct.unpack_from(">I", data, offset)
+            kinds.add(simple)
+            begin = offset + (12 if simple else 28)
+            assert begin + captured <= offset + total - 4
+            expected[number] = data[begin : begin + captured]
+        capture = open_capture(file)
+        for interface in capture.interfaces:
+            octets = capture.octets(interface)
+            for place, each in enumerate(interface.each()):
+                assert capture.packet(each) == octets.frame(place) == expected.pop(each[-1])
+        assert not expected
+        capture.close()
+    assert kinds == {True, False}

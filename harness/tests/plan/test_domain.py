@@ -19,7 +19,7 @@ from sundial.plan.build import (
     run_plugin,
     watch_plugin,
 )
-from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameStream, MemoryFile, domain_xml, machine_flags
+from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameStream, MemoryFile, RootDisk, domain_xml, machine_flags
 from sundial.plan.paths import RunPaths
 
 BOOT = Boot(
@@ -200,3 +200,13 @@ def test_machine_has_memory_for_the_queues_of_its_qemu(paths: RunPaths, qemu: st
 def test_guest_that_does_not_fill_queues_has_its_own_memory(paths: RunPaths) -> None:
     node = plan_run(load_experiments("mbcf-operations")[0], paths).network.nodes[0]
     assert machine_memory(node, "10.0.13") == node.memory
+
+
+def test_a_file_system_is_mapped_read_only_and_its_path_is_not_part_of_the_machine(paths: RunPaths) -> None:
+    spec = spec_of(plan(paths), "client", disk=RootDisk(Path("/roots/a,b"), 12 << 20))
+    flags = machine_flags(spec)
+    assert "nvdimm,memdev=root,id=root0,unarmed=on" in flags
+    assert f"{spec.memory >> 20}M,slots=1,maxmem={(spec.memory >> 20) + 12 + 1024}M" in flags
+    assert not any("/roots" in flag for flag in flags)
+    mapped = "memory-backend-file,id=root,share=on,readonly=on,mem-path=/roots/a,,b,size=12582912"
+    assert mapped in arguments(spec)

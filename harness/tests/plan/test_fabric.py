@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from sundial.model.catalog import names
+from sundial.model.impairments import Impairments
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
 from sundial.plan.build import plan_run, plan_topology
 from sundial.plan.paths import RunPaths
 from sundial.segments.link.plan import impairments
-from sundial.segments.netem.model import Impairments
 
 
 def planned(paths: RunPaths, topology: str, *overrides: str, **options: Any) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 """Many random cases, run side by side: how many runs of a thousand, all of them right, are called wrong.
 
     python -m tests.random.campaign --count 1000 --seed 7 --jobs 2 --out DIR    # in harness/
+    python -m tests.random.campaign --only 53,80 --seed 7 --out DIR              # these cases of it
+    python -m tests.random.campaign --apps rpyc --images linux-python --count 60 --seed 7 --out DIR
     python -m tests.random.campaign --shrink DIR/0042 [--runs 60]                # the smallest case with that finding
 
 DIR has a folder for each case, with its two files, what the command said and `verdict.json`. What has a verdict is not
@@ -18,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ from hypothesis.database import InMemoryExampleDatabase
 
 from sundial.errors import BadInput
 from sundial.machines.images import Images
+from sundial.model.scenario import KINDS
 from sundial.printable import printable
 from sundial.run.places import Places
 from tests.random.cases import IMAGES_DRAWN, SCENARIO, Case, TooLong, cases, load
@@ -52,6 +55,8 @@ class Origin:
     number: int
     attempt: int
     images: tuple[str, ...]
+    apps: tuple[str, ...] | None = None
+    """The only workloads that are drawn, where the machines can run them; None: all are."""
 
     @property
     def content(self) -> bytes:
@@ -101,12 +106,19 @@ def draw(content: bytes, images: tuple[str, ...], **narrowed: Any) -> Case | Non
 
 
 def first_valid(
-    seed: int, number: int, images: tuple[str, ...], folder: Path, refused: Counter[str], **narrowed: Any
+    seed: int,
+    number: int,
+    images: tuple[str, ...],
+    folder: Path,
+    refused: Counter[str],
+    *,
+    apps: tuple[str, ...] | None = None,
+    **narrowed: Any,
 ) -> tuple[Case, Origin]:
     """The first of a number's attempts that loads; `folder` has its files. `refused` counts the others by reason."""
     for attempt in range(ATTEMPTS_MOST):
-        origin = Origin(seed, number, attempt, images)
-        case = draw(origin.content, images, **narrowed)
+        origin = Origin(seed, number, attempt, images, apps)
+        case = draw(origin.content, images, apps=apps, **narrowed)
         if case is None:
             refused["more randomness"] += 1
             continue
@@ -157,7 +169,12 @@ def _found(status: int, out: Path, said: Path) -> tuple[int, str]:
     return found["mismatches"], f"{first['field']}: expected {first['expected']}, seen {first['seen']}"
 
 
-def shrink(content: bytes, images: tuple[str, ...], wrong: Callable[[Case], bool]) -> Case | None:
+def shrink(
+    content: bytes,
+    images: tuple[str, ...],
+    wrong: Callable[[Case], bool],
+    apps: tuple[str, ...] | None = None,
+) -> Case | None:
     """The smallest case that hypothesis finds for which `wrong` holds, beginning with that of `content`."""
     found: list[Case] = []
 
@@ -174,7 +191,7 @@ def shrink(content: bytes, images: tuple[str, ...], wrong: Callable[[Case], bool
         report_multiple_bugs=False,
         derandomize=False,
     )
-    @given(cases(images))
+    @given(cases(images, apps=apps))
     def smaller(case: Case) -> None:
         if wrong(case):
             found.append(case)
@@ -199,7 +216,9 @@ def shrink(content: bytes, images: tuple[str, ...], wrong: Callable[[Case], bool
 def shrunk(folder: Path, runs: int) -> Case | None:
     """The smallest case of an alarm's kind, in at most `runs` runs. Prints each that is smaller."""
     verdict = Verdict(**json.loads((folder / VERDICT).read_text()))
-    origin = Origin(**{**verdict.origin, "images": tuple(verdict.origin["images"])})
+    apps = verdict.origin.get("apps")
+    drawn = {"images": tuple(verdict.origin["images"]), "apps": None if apps is None else tuple(apps)}
+    origin = Origin(**{**verdict.origin, **drawn})
     known: dict[str, bool] = {}
 
     def wrong(case: Case) -> bool:
@@ -209,7 +228,7 @@ def shrunk(folder: Path, runs: int) -> Case | None:
                 print(f"{len(known)} {len(case.text)} bytes", flush=True)
         return known[case.text]
 
-    return shrink(origin.content, origin.images, wrong)
+    return shrink(origin.content, origin.images, wrong, origin.apps)
 
 
 def _alarm(case: Case, kind: str) -> bool:
@@ -223,9 +242,18 @@ def _alarm(case: Case, kind: str) -> bool:
         return run(folder, folder / SCENARIO, keep=False).kind == kind
 
 
-def campaign(count: int, seed: int, jobs: int, out: Path) -> list[tuple[Path, Verdict]]:
-    """The verdicts of so many cases, in the order of their numbers."""
-    images, refused = built(), Counter[str]()
+def campaign(
+    numbers: Sequence[int],
+    seed: int,
+    jobs: int,
+    out: Path,
+    *,
+    images: tuple[str, ...] | None = None,
+    apps: tuple[str, ...] | None = None,
+) -> list[tuple[Path, Verdict]]:
+    """The verdicts of the cases with these numbers, in their order. `images`: None for all that are built; `apps`: as
+    of `Origin`."""
+    images, refused = images or built(), Counter[str]()
     out.mkdir(parents=True, exist_ok=True)
 
     def one(number: int) -> tuple[Path, Verdict]:
@@ -234,14 +262,14 @@ def campaign(count: int, seed: int, jobs: int, out: Path) -> list[tuple[Path, Ve
         if file.is_file():
             return folder, Verdict(**json.loads(file.read_text()))
         folder.mkdir(exist_ok=True)
-        _, origin = first_valid(seed, number, images, folder, refused)
+        _, origin = first_valid(seed, number, images, folder, refused, apps=apps)
         verdict = run(folder, folder / SCENARIO, origin)
         file.write_text(json.dumps(asdict(verdict), indent=1) + "\n")
         return folder, verdict
 
     done = []
     with ThreadPoolExecutor(jobs) as pool:
-        for future in as_completed([pool.submit(one, number) for number in range(count)]):
+        for future in as_completed([pool.submit(one, number) for number in numbers]):
             folder, verdict = future.result()
             done.append((folder, verdict))
             print(line(folder, verdict), flush=True)
@@ -270,10 +298,33 @@ def summary(done: list[tuple[Path, Verdict]]) -> Iterator[str]:
     yield f"{len(done)} runs: {rate:.1f} false alarms per 1,000, {ended} runs that did not end"
 
 
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in text.split(","))
+
+
+def _apps(text: str) -> tuple[str, ...]:
+    return _names(text, KINDS, "a workload")
+
+
+def _images(text: str) -> tuple[str, ...]:
+    return _names(text, built(), "an image that is built")
+
+
+def _names(text: str, allowed: Iterable[str], what: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in allowed:
+            raise argparse.ArgumentTypeError(f"{name!r} is not {what}; allowed: {', '.join(dict.fromkeys(allowed))}")
+    return names
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="tests.random.campaign", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=1000, metavar="N", help="number of cases")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="what the cases are drawn from")
+    parser.add_argument("--only", type=_numbers, metavar="N,N", help="numbers of cases, in place of --count")
+    parser.add_argument("--apps", type=_apps, metavar="APP,APP", help="draw only these workloads")
+    parser.add_argument("--images", type=_images, metavar="NAME,NAME", help="draw only these images")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="runs side by side")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the cases")
     parser.add_argument("--shrink", type=Path, metavar="CASE", help="folder of a case with an alarm")
@@ -290,7 +341,8 @@ def main(argv: list[str]) -> int:
         return 0
     if given.out is None:
         parser.error("--out is missing")
-    done = campaign(given.count, given.seed, given.jobs, given.out.resolve())
+    numbers = given.only if given.only is not None else range(given.count)
+    done = campaign(numbers, given.seed, given.jobs, given.out.resolve(), images=given.images, apps=given.apps)
     for each in summary(done):
         print(each)
     return 0 if all(verdict.status == PASSED for _, verdict in done) else 1

@@ -91,6 +91,10 @@ def _scenario(draw: st.DrawFn, net: Net, works: list[dict[str, Any]]) -> dict[st
 
 def _hasty(work: dict[str, Any], net: Net) -> bool:
     """True if the client may ask again before the server can have answered."""
+    if work["app"] == "dce":
+        resend_s = {"100 ms": 0.1, "500 ms": 0.5, "5 s": 5.0}.get(work.get("resend", "2 s"), 2.0)
+        # Under the real clock a server waits for the host, too.
+        return resend_s * net.slowest < HASTY_S or (net.clock == "real" and resend_s < 2)
     if work["app"] not in ("sunrpc", "raw"):
         return False
     retry_s = {"100 ms": 0.1, "300 ms": 0.3, "2500 ms": 2.5}.get(work.get("retry_timeout", "1 s"), 1.0)

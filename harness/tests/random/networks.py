@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from sundial.model.devices import Bridge
 from sundial.model.images import IMAGES, ImageKind
+from sundial.model.impairments import Impairments
 from sundial.model.segment import MTU_LEAST, GilbertElliott
 from sundial.model.topology import SEGMENT_KINDS, Defaults, Interface, Machine
 from sundial.segments.atm.model_parts import Contract, Faults, Lane, Queue
-from sundial.segments.netem.model import Impairments
 from sundial.units import RATE, TIME, Quantity
 from tests.random.fields import CORRELATIONS, Strategy, document, seldom, whole
 from tests.random.fields import field as of_field
@@ -57,6 +57,11 @@ class Net:
 
     def image(self, host: str) -> ImageKind:
         return IMAGES[self.images[host]]
+
+    @property
+    def corrupts(self) -> bool:
+        """True if some wire flips bits."""
+        return "corrupt" in str([self.segments, self.machines])
 
     @property
     def document(self) -> dict[str, Any]:

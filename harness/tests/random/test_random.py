@@ -13,9 +13,9 @@ import pytest
 from pydantic import BaseModel
 
 from sundial.errors import BadInput
+from sundial.model.impairments import Impairments
 from sundial.model.scenario import KINDS, Scenario
 from sundial.model.topology import SEGMENT_KINDS, Topology
-from sundial.segments.netem.model import Impairments
 from sundial.segments.netem.verify_tc import read_arguments
 from tests.random.campaign import Origin, Verdict, draw, first_valid, line, reason, shrink, summary
 from tests.random.cases import IMAGES_DRAWN, Case, TooLong, load

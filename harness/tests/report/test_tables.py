@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sundial.report.tables import key_numbers
+from sundial.report.tables import bounds, key_numbers, problems, rules_of
 from sundial.report.workload import Look
 
 CURVE = ("echo-client", "udp", "echo")
@@ -28,3 +28,24 @@ def test_key_numbers_stand_under_their_headings() -> None:
     shown = dict(zip([column.title for column in table.columns], table.rows[0], strict=True))
     assert {name: shown[name] for name in TIMES} == {name: f"{value:.1f}" for name, value in TIMES.items()}
     assert (shown["size (B)"], shown["calls"], shown["kB/s"], shown["series sd (%)"]) == ("100", "10", "8.25", "9.75")
+
+
+def test_bounds_are_lines_and_unmet_ones_are_marked() -> None:
+    met = {"bound": "count() > 1", "words": "5", "rows": 5, "met": True}
+    table = bounds({"bounds": [met, {**met, "words": "1", "met": False}]})
+    assert table is not None
+    assert table.rows == (("count() > 1", "met", "5", "5"), ("count() > 1", "NOT MET", "1", "5"))
+    assert table.alarms == {1}
+    assert bounds({}) is None
+    assert bounds(None) is None
+
+
+def test_mismatches_name_their_rules_which_are_explained() -> None:
+    found = {"field": "ip.id", "rule": "ip.id", "expected": 1, "seen": 2, "call": None, "capture": None, "frames": []}
+    older = {**found, "rule": None}  # of an earlier version
+    shown = problems({"problems": [found, found, older]}, "r")
+    assert shown[0].words == "ip.id: expected 1, seen 2 [ip.id]"
+    ((name, severity, parts),) = rules_of(shown)
+    assert (name, severity, [title for title, _ in parts]) == (
+        "ip.id", "error", ["Checked", "Source", "Causes", "In Wireshark"]
+    )  # fmt: skip

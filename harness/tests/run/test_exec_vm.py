@@ -187,3 +187,28 @@ def test_a_kernel_that_panics_makes_the_run_a_failed_one(tmp_path: Path) -> None
     shutil.rmtree(found["final"])
     assert record["status"] == "failed"
     assert record["error"]["message"] == "linux: its kernel panicked: Kernel panic - not syncing: sysrq triggered crash"
+
+
+def test_a_folder_is_copied_there_and_back(kept: dict[str, Any], tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "sub").mkdir(parents=True)
+    (source / "sub" / "data").write_bytes(os.urandom(200_000))
+    (source / "run").write_text("#!/bin/sh\necho ran\n")
+    (source / "run").chmod(0o755)
+    (source / "link").symlink_to("run")
+    done = sundial("cp", "--topology", NAME, str(source), "linux:/root/copy")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "copied 5 entries, 200 kB")
+    assert run("linux", "/root/copy/link").stdout == "ran\n"
+    assert sundial("cp", "--topology", NAME, "linux:/root/copy", str(tmp_path / "back")).returncode == 0
+    assert (tmp_path / "back" / "sub" / "data").read_bytes() == (source / "sub" / "data").read_bytes()
+    assert (tmp_path / "back" / "link").readlink() == Path("run")
+    assert run("linux", "sh", "-c", "ls -A /root; rm -r /root/copy").stdout == "copy\n"
+    done = sundial("cp", "--topology", NAME, str(source), "node:/x")
+    assert (done.returncode, "node boots ssscore, which takes no files" in done.stderr) == (2, True)
+
+
+def test_several_machines_at_once(kept: dict[str, Any]) -> None:
+    done = sundial("exec", "--topology", NAME, "--all", "--", "tasks")
+    assert done.returncode == 127
+    assert "linux | tasks: No such file or directory" in done.stderr
+    assert done.stdout.startswith("node  | ")

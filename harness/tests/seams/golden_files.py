@@ -54,14 +54,14 @@ def _fates() -> Iterator[Record]:
     fields: dict[str, Any] = {
         "adapter": "a:eth0", "from": "a:eth0", "to": "b:eth0", "bit": 7, "byte": 41, "attempt": 1, "bits": 96,
         "attempts": 16, "bytes": 13, "longest": 14, "node": 9, "lost_cells": 2, "cells": 32, "address": "10.0.0.9",
-        "fate": "dropped",
     }  # fmt: skip
     for model in get_args(Record):
         names = {field.alias or name: field for name, field in model.model_fields.items()}
         kind = "rule" if "rule" in names else "fate"
         for value, form in product(get_args(names[kind].annotation), model.words):
             needed = [name for name, field in names.items() if field.is_required() or f"{{{name}}}" in form]
-            yield model.model_validate({**{name: fields.get(name) for name in needed}, kind: value})
+            known = {"fate": get_args(names["fate"].annotation)[0]}
+            yield model.model_validate({**{name: fields.get(name) for name in needed}, **known, kind: value})
 
 
 def _document(document: Any) -> bytes:
@@ -180,6 +180,7 @@ def _fabrics() -> Iterator[tuple[str, Plan]]:
     yield "hub-real-clock", _plan("quickstart", clock="real")
     yield "link", _plan("quickstart", topology="two-hosts-wan")
     yield "link-impaired", _plan("sss-faults")
+    yield "link-timeline", _plan("partition")
     yield "switch", _plan("quickstart", topology="two-hosts-switched")
     yield "bridge-in-a-guest", _plan("quickstart", topology="two-hosts-netem")
     yield "atm-lane", _plan("quickstart", topology="two-hosts-lane")

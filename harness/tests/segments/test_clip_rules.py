@@ -93,6 +93,13 @@ def test_a_question_about_nobody_is_dropped_and_says_so() -> None:
     assert check((AT_NS, "elan:fate", 0, arp(1, 0, IPS[1]), for_address("a:eth0", "no VC", "10.0.0.2")))
 
 
+@pytest.mark.parametrize(("next_hop", "right"), [(MACS[0], True), (bytes(6), True), (MACS[1], False)])
+def test_a_packet_is_dropped_where_its_next_hop_is_at_no_other_port(next_hop: bytes, right: bool) -> None:
+    packet = next_hop + MACS[0] + b"\x08\0\x45" + bytes(15) + bytes([10, 9, 0, 1]) + bytes(20)
+    found = check((AT_NS, "elan:fate", 0, packet, for_address("a:eth0", "no VC", "10.9.0.1")))
+    assert (found == []) is right
+
+
 def test_only_what_is_not_ip_is_dropped_for_that() -> None:
     header = MACS[1] + MACS[0]
     other, packet = header + b"\x88\xb6" + bytes(46), header + b"\x08\0\x45" + bytes(45)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from sundial.segments.netem.model import Impairments
+from sundial.model.impairments import Impairments
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ OUT, IN = 2, 1
 A, B, C = 1, 2, 3
 """Stations on the three segments that a device with three ports joins; B has a neighbour on its own."""
 
-_KNOWN = ("end", "port", "machine", "mac", "joins", "domain", "forwards", "undelivered", "timed")
+_KNOWN = ("end", "port", "machine", "mac", "address", "joins", "domain", "forwards", "undelivered", "timed")
 PORTS = pl.DataFrame(
     [
-        {"end": f"wire/{segment}.pcapng|{port}", "port": port, "machine": port.partition(":")[0], "mac": mac,
-         "joins": joins, "domain": 0, "forwards": False, "undelivered": 0, "timed": False}
+        {"end": f"wire/{segment}.pcapng|{port}", "port": port, "machine": port.partition(":")[0],
+         "mac": mac, "address": None if joins else f"10.0.0.{mac}", "joins": joins, "domain": 0,
+         "forwards": False, "undelivered": 0, "timed": False}
         for segment, port, mac, joins in (
             ("near", "a:eth0", A, False), ("near", "x:e0", 11, True), ("far", "x:e1", 12, True),
             ("far", "b:eth0", B, False), ("far", "n:eth0", 4, False), ("side", "x:e2", 13, True),
@@ -37,13 +38,17 @@ SENT, RECEIVED = ("near", "a:eth0", OUT, None), ("far", "b:eth0", IN, None)
 CAME, LEFT = ("near", "x:e0", IN, None), ("far", "x:e1", OUT, None)
 
 
-def check(sightings: list[Sighting], source: int = A, target: int = B) -> list[dict[str, Any]]:
+def check(
+    sightings: list[Sighting], source: int = A, target: int = B, flipped: frozenset[int] = frozenset()
+) -> list[dict[str, Any]]:
+    """`flipped`: places of frames with another bit in the source's MAC address."""
     views = {A: {"near|a:eth0": "sent"}, B: {"far|b:eth0": "sent"}}[source]
     views = {**views, {B: "far|b:eth0", 4: "far|n:eth0"}[target]: "received"}
     rows = [
         {
             "row": row, "capture": f"wire/{segment}.pcapng", "end": f"wire/{segment}.pcapng|{interface}",
-            "direction": direction, "fate": fate, "eth_source": source, "eth_target": target, "call": 7, "reply": False,
+            "direction": direction, "fate": fate, "eth_source": source ^ 64 * (row in flipped), "eth_target": target,
+            "source": f"10.0.0.{source}", "call": 7, "reply": False,
             "view": "fate" if fate else views.get(f"{segment}|{interface}", "passing"), "corrupted": 0,
         }
         for row, (segment, interface, direction, fate) in enumerate(sightings)
@@ -72,6 +77,11 @@ def test_a_packet_between_neighbours_that_a_device_hears_balances() -> None:
     assert check(heard, B, 4) == []
     assert check([*heard, ("near", "x:e0", OUT, None), ("near", "a:eth0", IN, None)], B, 4) == []
     assert len(check(heard[:2], B, 4)) == 1
+
+
+def test_a_copy_whose_source_is_corrupted_balances() -> None:
+    assert check([SENT, CAME, LEFT, LEFT, RECEIVED, RECEIVED], flipped=frozenset({3, 5})) == []
+    assert len(check([SENT, CAME, LEFT, RECEIVED, RECEIVED], flipped=frozenset({4}))) == 1
 
 
 @pytest.mark.parametrize("gone", [CAME, LEFT, RECEIVED])

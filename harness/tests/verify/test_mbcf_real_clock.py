@@ -62,16 +62,25 @@ def test_sent_again_since_the_host_was_late(tmp_path: Path, clock: str, found: s
     assert fields(made) == found
 
 
-@pytest.mark.parametrize(("clock", "found"), [("real", set()), ("virtual", {"mbcf.close"})])
-def test_a_close_that_has_come_in_but_is_not_known(tmp_path: Path, clock: str, found: set[str]) -> None:
+@pytest.mark.parametrize("clock", ["real", "virtual"])
+@pytest.mark.parametrize(("known", "found"), [(False, set()), (True, {"mbcf.close"})])
+def test_a_close_is_answered_unless_it_is_acknowledged(
+    tmp_path: Path, clock: str, known: bool, found: set[str]
+) -> None:
     made = bed(tmp_path, clock)
     made.batch("mbcf1", 16)
     start = made.now - 1
     made.request("mbcf1", 1, 16)
     made.reply("mbcf1", 1, 16)
     made.sample(start, 1)
+    before = made.got[1]
     made.close(1)
+    if not known:
+        made.got[1] = before
     made.send(CLOSE, CLIENT, SERVER, struct.pack(">II", connection(CONNECTION + 1), 0))
+    if not known:
+        made.got[1] = made.seq[2]
+        made.ack(1)
     made.ack(2)
     made.executed = 1
     assert fields(made) == found

@@ -98,7 +98,7 @@ def test_an_icmp_message_is_with_the_first_datagram_that_it_quotes(
     struct.pack_into("<I", late, len(late) - length + 16, 1 << 31)
     file.write_bytes(late)
     whole = verify_pcap(file, protocol="raw-udp")
-    assert whole.classified == {"call": 4 * FEW, "icmp_port_closed": 1}
+    assert whole.classified == {"call": 4 * FEW, "icmp_unreachable": 1}
     assert in_parts(file, "raw-udp", None, None, monkeypatch) == whole
 
 

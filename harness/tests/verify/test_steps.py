@@ -54,9 +54,10 @@ CALLS = pl.DataFrame(
         {"id": 0, "transport": "udp", "start_ns": 100, "end_ns": 200, "ok": True},
         {"id": 1, "transport": "udp", "start_ns": 300, "end_ns": 400, "ok": True},
         {"id": 2, "transport": "udp", "start_ns": 500, "end_ns": 600, "ok": False},
-        {"id": 3, "transport": "raw", "start_ns": 700, "end_ns": 800, "ok": True},
+        # Of another workload, which has the same program and transport and is not traced.
+        {"id": 3, "transport": "udp", "start_ns": 700, "end_ns": 800, "ok": True},
     ]
-).with_columns(client=pl.lit("client"), app=pl.lit("a"))
+).with_columns(client=pl.lit("client"), app=pl.lit("a"), node_step=pl.Series([0, 0, 0, 1]))
 
 
 def test_a_call_without_its_stamps_is_noticed_where_others_have_them() -> None:

@@ -111,17 +111,19 @@ static enum clnt_stat call(struct caller *caller, struct exchange *exchange,
     return exchange->decode == NULL && status == RPC_TIMEDOUT ? RPC_SUCCESS : status;
 }
 
+static unsigned stream_retransmits(const struct caller *caller)
+{
+    return is_stream(caller) ? caller->closed_retransmits + port_retransmits(caller) : 0;
+}
+
 static void note_failure(struct caller *caller, struct call_record *record,
                          enum call_failure failure, enum clnt_stat status)
 {
     port_note(record, failure, failure == CALL_UNCONNECTED ? rpc_createerr.cf_stat : status, NULL);
-    if (failure == CALL_FAILED && is_stream(caller))
+    if (failure == CALL_FAILED && is_stream(caller)) {
+        caller->closed_retransmits = stream_retransmits(caller);
         port_disconnect(caller); /* a late reply may still come on the stream */
-}
-
-static unsigned stream_retransmits(const struct caller *caller)
-{
-    return is_stream(caller) ? port_retransmits(caller) : 0;
+    }
 }
 
 static void put_fields(const struct caller *caller, char *text, size_t size)

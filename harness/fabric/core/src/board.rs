@@ -134,6 +134,11 @@ impl Board {
         });
     }
 
+    /// A comment of the capture.
+    pub fn note(&mut self, at: Time, text: String) {
+        self.outputs.push_back(Output::Note { at, text });
+    }
+
     /// Lines of the further capture numbered `capture`, from `at` on.
     pub fn train(
         &mut self,

@@ -66,6 +66,10 @@ pub enum Rule {
     WrongCrc,
     /// The last cell of the PDU before was lost.
     Joined,
+    /// The port on one side of its way was cut off.
+    Cut,
+    /// The ports on both sides of its way were in different groups.
+    Partition,
 }
 
 impl Rule {
@@ -94,6 +98,8 @@ impl Rule {
             Self::QueueFull => "queue full",
             Self::WrongCrc => "wrong CRC",
             Self::Joined => "joined to the PDU before",
+            Self::Cut => "cut",
+            Self::Partition => "partition",
         }
     }
 }
@@ -189,6 +195,13 @@ pub enum Dropped {
 pub enum Fate {
     /// A line lost it.
     Lost(Way),
+    /// Nothing passed between the two ports: a cut, or a partition.
+    #[serde(rename = "lost")]
+    Severed {
+        rule: Rule,
+        #[serde(flatten)]
+        way: Way,
+    },
     /// A line made a copy of it.
     Duplicated(Way),
     /// A line inverted one bit of it: the frame is recorded as it goes on.
@@ -274,6 +287,8 @@ mod tests {
         let mut every = vec![
             Fate::Lost(way()),
             Fate::Duplicated(way()),
+            Fate::Severed { rule: Rule::Cut, way: way() },
+            Fate::Severed { rule: Rule::Partition, way: way() },
             Fate::Corrupted { bit: 7, byte: 41, way: way() },
             Fate::Collision { adapter: "a:eth0".into(), attempt: 1, bits: 96 },
             refused(Rule::AdapterFull, None),

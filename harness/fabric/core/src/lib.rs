@@ -22,6 +22,7 @@ mod run_end;
 mod scheduler;
 mod segment;
 mod time;
+mod timeline;
 
 pub use address_table::{AddressTable, Learned};
 pub use board::{Board, Ring};
@@ -38,3 +39,4 @@ pub use scheduler::{Place, Scheduler, Step};
 pub use segment::{Direction, FurtherCapture, Output, Segment, SegmentParameters, Train};
 pub use sundial_wire::pcapng::LinkType;
 pub use time::{Span, Time};
+pub use timeline::{Blocks, Change, NoImpairments, check_order};

@@ -22,6 +22,11 @@ impl Line {
         Self { rate_bps, free: Time::ZERO, fraction: 0 }
     }
 
+    /// A line that falls free at `free`.
+    pub fn free_from(rate_bps: u64, free: Time) -> Self {
+        Self { rate_bps, free, fraction: 0 }
+    }
+
     /// The exact instant at which the line falls free, rounded up.
     pub fn free(&self) -> Time {
         self.free + Span::from_ps(u64::from(self.fraction > 0))

@@ -193,6 +193,13 @@ pub enum Output {
         /// Why a frame is on the fate interface.
         fate: Option<Box<Fate>>,
     },
+    /// A comment of the capture that belongs to no frame.
+    Note {
+        /// As in [`Output::Record`].
+        at: Time,
+        /// What it says.
+        text: String,
+    },
     /// Lines of a further capture.
     Train {
         /// Index into [`Segment::further_captures`].

@@ -58,8 +58,9 @@ impl Captures {
     pub fn record(&mut self, output: Output) -> Option<Output> {
         match output {
             Output::Record { at, interface, direction, frame, fate } => {
-                self.main.add(at, interface, direction, FrameRecord { frame, fate });
+                self.main.add(at, interface, direction, FrameRecord::Frame { frame, fate });
             }
+            Output::Note { at, text } => self.main.add_note(at, text),
             Output::Train { capture, at, interface, direction, train } => {
                 self.further[capture].add(at, interface, direction, train);
             }

@@ -267,7 +267,7 @@ impl Network {
             let (port, due, frame) = match output {
                 Output::Deliver { due, port, frame } => (port, due, Some(frame)),
                 Output::TxDone { due, port } => (port, due, None),
-                Output::Record { .. } | Output::Train { .. } => {
+                Output::Record { .. } | Output::Note { .. } | Output::Train { .. } => {
                     unreachable!("records go to the captures")
                 }
             };

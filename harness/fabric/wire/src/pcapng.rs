@@ -2,7 +2,7 @@
 //! The blocks of a pcapng file that a capture needs, little-endian whatever the host is.
 //!
 //! Read first: the pcapng draft (draft-ietf-opsawg-pcapng), sections 3.5 options, 4.1 section header,
-//! 4.2 interface description, 4.3 enhanced packet.
+//! 4.2 interface description, 4.3 enhanced packet, 4.6 interface statistics.
 //!
 //! ```text
 //! | type u32 | length u32 | body, padded to 4 | length u32 |
@@ -10,6 +10,7 @@
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
+const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
@@ -123,6 +124,18 @@ pub fn put_packet_with(
     });
 }
 
+/// Appends a comment stamped `stamp_ns` on the interface numbered `interface`: an interface statistics block without
+/// statistics, the one block that has a stamp and no packet.
+pub fn put_comment(out: &mut Vec<u8>, interface: u32, stamp_ns: u64, text: &str) {
+    block(out, INTERFACE_STATISTICS, |out| {
+        put_u32(out, interface);
+        put_u32(out, (stamp_ns >> 32) as u32);
+        put_u32(out, stamp_ns as u32);
+        put_option(out, OPT_COMMENT, text.as_bytes());
+        put_option(out, OPT_END, &[]);
+    });
+}
+
 /// Writes the frame of a block around what `body` appends.
 fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
@@ -210,6 +223,18 @@ mod tests {
             0x67, 0x45, 0x23, 0x01, 0xef, 0xcd, 0xab, 0x89, 5, 0, 0, 0, 5, 0, 0, 0,
             1, 2, 3, 4, 5, 0, 0, 0, 2, 0, 4, 0, 2, 0, 0, 0,
             1, 0, 2, 0, b'h', b'i', 0, 0, 0, 0, 0, 0, 60, 0, 0, 0,
+        ];
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn a_comment_without_a_packet_has_its_stamp() {
+        let mut out = Vec::new();
+        put_comment(&mut out, 2, 0x0123_4567_89ab_cdef, "cut");
+        #[rustfmt::skip]
+        let expected = [
+            5, 0, 0, 0, 36, 0, 0, 0, 2, 0, 0, 0, 0x67, 0x45, 0x23, 0x01, 0xef, 0xcd, 0xab, 0x89,
+            1, 0, 3, 0, b'c', b'u', b't', 0, 0, 0, 0, 0, 36, 0, 0, 0,
         ];
         assert_eq!(out, expected);
     }

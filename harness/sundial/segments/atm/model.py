@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from sundial.expect.atm import LANE, ROUTED, UNITS_PER_S, packet_cells
+from sundial.expect.atm import LANE, ROUTED, UNITS_PER_S, cell_time_units, packet_cells
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import PORT, OneOrByPort, written
 from sundial.model.invalid import Invalid, Path
@@ -105,6 +105,11 @@ class Atm(SegmentBase):
         """To what each virtual channel from `port` is shaped; None: to nothing."""
         return self.shaping.get(port) if isinstance(self.shaping, dict) else self.shaping
 
+    def spacing_units(self, port: str) -> int:
+        """From cell to cell of a PDU from `port`, in units of 1/117 ps: by the line, or by the channel's shaping."""
+        own, shaped = self.cell_time_units(port), self.shaping_bps(port)
+        return own if shaped is None else max(own, cell_time_units(shaped))
+
     def rate_bps(self, port: str) -> int:
         return self.line_of(port).rate_bps
 
@@ -132,6 +137,7 @@ class Atm(SegmentBase):
         yield from self._check_setup((*path, "lane", "vc_setup"))
         yield from self.queue.check((*path, "queue"))
         yield from self.check_ports((*path, "contracts"), self.contracts)
+        yield from self._check_contracts((*path, "contracts"))
         yield from self._check_shaping((*path, "shaping"))
         for way in self.impairments:
             if way != "both" and way.partition(" ")[2] not in self.ports:
@@ -165,6 +171,22 @@ class Atm(SegmentBase):
         if self.lan_emulation.vc_setup < least:
             what = f"{TIME.show(self.lan_emulation.vc_setup)} is less than the time of the smallest frame"
             yield Invalid(path, what, f"at least {TIME.show(least)}")
+
+    def _check_contracts(self, path: Path) -> Iterator[Invalid]:
+        """A contract that drops all but the first of the cells of any packet lets nothing pass. The smallest packets
+        have two cells, control frames of LAN emulation three (af-lane-0021, 4.4: 108 octets)."""
+        least = 3 if self.encapsulation == LANE else 2
+        for port, contract in self.contracts.items():
+            if port not in self.ports or contract.action != "drop" or self._known_line(port) is None:
+                continue
+            early = cell_time_units(contract.rate) - self.spacing_units(port)
+            needed_ns = -(-(least - 1) * early * NS_PER_S // UNITS_PER_S)
+            if needed_ns > contract.tolerance:
+                what = (
+                    f"{RATE.show(contract.rate)} with a tolerance of {TIME.show(contract.tolerance)} drops every packet"
+                )
+                allowed = f"a tolerance of at least {TIME.show(needed_ns)}, or shaping to the rate of the contract"
+                yield Invalid((*path, port), what, allowed)
 
     def _check_shaping(self, path: Path) -> Iterator[Invalid]:
         if isinstance(self.shaping, dict):

@@ -103,21 +103,31 @@ def _compared(
 
 
 def _dropped(segment: Atm, wire: Wire) -> pl.DataFrame:
-    """A frame is dropped that is not an IP packet, or for an address that is behind no port."""
+    """A frame is dropped that is not an IP packet, or whose next hop is at no other port: by the address that ARP asks
+    for, or the MAC address that a packet is sent to."""
     known = {address for port in segment.ports for address in wire.addresses.get(port, ())}
     rows: list[Finding] = []
     fates = wire.fates.filter(pl.col("fate_rule").is_in(["not IP", "no VC"]))
     octets = wire.octets(fates) if wire.octets is not None and not fates.is_empty() else None
-    for place, (row, rule, address) in enumerate(fates.select("row", "fate_rule", "fate_address").iter_rows()):
+    columns = fates.select("row", "fate_rule", "fate_adapter", "fate_address")
+    for place, (row, rule, adapter, address) in enumerate(columns.iter_rows()):
         no_ip = rule == "not IP"
         frame = octets.frame(place) if octets is not None else b""
         kind, packet = int.from_bytes(frame[12:14]), frame[ETHERNET:]
         wanted = packet[24:28] if kind == ARP else packet[16:20]
         if no_ip and (kind == 0x0800 and packet[:1] and packet[0] >> 4 == 4 and len(packet) >= 20):
             rows.append(_finding("fate", "not IP", "a frame of another kind", "an IP packet", [row]))
-        elif not no_ip and (wanted in known or address != ".".join(map(str, wanted))):
-            rows.append(_finding("fate", "no VC", "an address behind no port, as named", str(address), [row]))
+        elif not no_ip and (
+            (wanted in known if kind == ARP else frame[:6] in _others(wire, adapter))
+            or address != ".".join(map(str, wanted))
+        ):
+            rows.append(_finding("fate", "no VC", "an address at no other port, as named", str(address), [row]))
     return as_table(rows[:MOST])
+
+
+def _others(wire: Wire, adapter: str) -> set[bytes]:
+    """MAC addresses at the other ports."""
+    return {wire.macs[port].to_bytes(6, "big") for port in wire.ports if port != adapter}
 
 
 def _finding(port: str, what: str, expected: str, seen: str, rows: list[int]) -> Finding:

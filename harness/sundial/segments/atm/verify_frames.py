@@ -16,7 +16,7 @@ from sundial.expect.atm import LANE, ROUTED
 from sundial.observe.octets import Octets
 from sundial.seams.fate import Cells, Spoiled
 from sundial.segments.atm.model import Atm
-from sundial.segments.atm.verify_channels import MULTICAST
+from sundial.segments.atm.verify_channels import MULTICAST, destinations
 from sundial.segments.atm.verify_fates import CRC, NO_COPY
 from sundial.segments.atm.verify_pdus import Carried, Pdus, at_records, carried, holds, of
 from sundial.segments.atm.verify_times import Walk
@@ -99,18 +99,27 @@ def _sent(segment: Atm, wire: Wire, pdus: Pdus) -> Iterator[pl.DataFrame]:
     yield at_records(pdus.name, "PDU of a frame", bad, twice["record"].to_numpy(),
                      of(bad, "one on each channel"), of(bad, "two"))  # fmt: skip
     yield _without(frames.join(known, on="row", how="anti"), "frame sent", "in a PDU that begins then")
-    yield _channels(segment, frames, known)
+    yield _channels(segment, wire, frames, known)
 
 
-def _channels(segment: Atm, frames: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Over a mesh of channels a frame for a station goes to its port, one for a group to all. Over LAN emulation a PDU
-    is a frame's only one."""
+def _channels(segment: Atm, wire: Wire, frames: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Over a mesh of channels a frame for the MAC address of a port goes to that port, any other to all. Over LAN
+    emulation a PDU is a frame's only one."""
     others = 1 if segment.encapsulation == LANE else len(segment.ports) - 1
-    group = (pl.col("eth_target").cast(pl.Int64) & GROUP_BIT) != 0
-    table = frames.join(known.group_by("row").len("copies"), on="row")
+    to = destinations(segment, known["port"].to_numpy(), known["vci"].to_numpy())
+    copies = known.with_columns(to=pl.Series(to)).group_by("row").agg(pl.len().alias("copies"), pl.col("to").first())
+    table = frames.join(copies, on="row")
     table = table.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
-    right = (pl.col("copies") == others) | (~group & (pl.col("copies") == 1))
-    return _told(table.filter(~right), "PDUs of a frame", f"{others}, or that to its station", pl.col("copies"))
+    right = pl.col("copies") == others
+    if segment.encapsulation != LANE:
+        ports = {wire.macs[port]: number for number, port in enumerate(segment.ports)}
+        target = pl.col("eth_target").cast(pl.Int64).replace_strict(
+            list(ports), list(ports.values()), default=None, return_dtype=pl.Int64
+        )  # fmt: skip
+        one = (pl.col("copies") == 1) & (pl.col("to") == target)
+        right = pl.when(target.is_null() | (target == pl.col("port"))).then(right).otherwise(one)
+    seen = pl.format("{}, the first to port {}", "copies", "to")
+    return _told(table.filter(~right), "PDUs of a frame", f"{others}, or that to its station", seen)
 
 
 def _received(segment: Atm, wire: Wire, pdus: Pdus, lec_ids: Numbers | None) -> Iterator[pl.DataFrame]:

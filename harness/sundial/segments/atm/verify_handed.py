@@ -18,7 +18,7 @@ from sundial.segments.atm.verify_lane_fields import Problem
 from sundial.segments.atm.verify_lane_messages import ARP, NARP, RESPONSE, Clients, Message, clients_of, read_messages
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink, uplink
 from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Vccs
-from sundial.segments.atm.verify_lines import NS, spacing_of
+from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus, read_pdus
 from sundial.verify.law import BY_LENGTH
 from sundial.verify.learning import GROUP_BIT, Behind
@@ -97,7 +97,7 @@ def _left(segment: Atm, pdus: Pdus, line: Uplink, first: Numbers, sent: Passages
         begins = np.append(first[1:], len(line.time_ns))
         last = np.maximum(first, np.minimum(begins, first + len(segment.ports) - 1) - 1)
     port = segment.ports[line.number]
-    taken = (pdus.cells[line.place[last]] - 1) * spacing_of(segment, port) + segment.cell_time_units(port)
+    taken = (pdus.cells[line.place[last]] - 1) * segment.spacing_units(port) + segment.cell_time_units(port)
     return np.asarray(line.time_ns[last] + -(-taken // NS))
 
 

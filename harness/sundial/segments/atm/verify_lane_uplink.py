@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sundial.segments.atm.model import Atm
-from sundial.segments.atm.verify_lines import NS, spacing_of
+from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus
 from sundial.verify.frames import OUTBOUND
 from sundial.verify.wire import Mask, Numbers, queue_starts
@@ -68,7 +68,7 @@ def uplink(segment: Atm, pdus: Pdus, number: int) -> Uplink:
     place = np.flatnonzero((pdus.port == number) & (pdus.direction == OUTBOUND) & ~pdus.fate)
     time_ns = pdus.time_ns[place]
     # Whatever the order of cells: while there are any, one leaves within the time of a cell, or within the spacing.
-    work = pdus.cells[place] * spacing_of(segment, port)
+    work = pdus.cells[place] * segment.spacing_units(port)
     free = queue_starts(time_ns * NS, work) + work
     head = np.append(True, time_ns[1:] * NS > free[:-1] + ROUNDING_NS * NS)[: len(place)]
     busy_ns = time_ns[np.maximum.accumulate(np.where(head, np.arange(len(place)), 0))] if len(place) else time_ns

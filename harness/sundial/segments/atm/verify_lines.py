@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from sundial.expect.atm import CELL_OCTETS, UNITS_PER_PS, cell_time_units
+from sundial.expect.atm import UNITS_PER_PS
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_pdus import Pdus, at_records, of
 from sundial.segments.atm.verify_turns import departures
@@ -89,7 +89,7 @@ def sent_by(segment: Atm, pdus: Pdus, number: int, whole: Mask) -> Sent:
     """What the port of a `number` sent; `whole`: PDUs that begin at a whole ns where the line is idle."""
     port = segment.ports[number]
     place = np.flatnonzero((pdus.port == number) & (pdus.direction == OUTBOUND))
-    cell_time, spacing = segment.cell_time_units(port), spacing_of(segment, port)
+    cell_time, spacing = segment.cell_time_units(port), segment.spacing_units(port)
     cells = pdus.cells[place]
     busy = (cells - 1) * spacing + cell_time
     vci = pdus.vci[place]
@@ -105,13 +105,6 @@ def sent_by(segment: Atm, pdus: Pdus, number: int, whole: Mask) -> Sent:
         busy = np.where(again, cells * spacing, busy)
     start = starts(pdus.time_ns[place], busy, whole[place])
     return Sent(place, vci, cells, start, spacing, cell_time, place[:0])
-
-
-def spacing_of(segment: Atm, port: str) -> int:
-    """Between the cells of a PDU: the line's, or that of the rate to which channels are shaped."""
-    shaped = segment.shaping_bps(port)
-    own = segment.cell_time_units(port)
-    return own if shaped is None else max(own, cell_time_units(shaped, CELL_OCTETS))
 
 
 def starts(seen_ns: Numbers, busy: Numbers, whole: Mask) -> Times:

@@ -60,8 +60,10 @@ def departures(
     for place, (due, channel, count) in enumerate(zip(seen.tolist(), vci.tolist(), cells.tolist(), strict=True)):
         _until(line, times, due - ns)
         following = line.next()
-        at = line.free if following is None else following[0]
-        if due - ns < at <= due + line.slack:
+        # As soon as the line is free and its channel may send again, or in turn with the cells of other channels.
+        ends = [max(line.free, line.paced.get(channel, 0)), *([] if following is None else following[:1])]
+        at = next((each for each in ends if due - ns < each <= due + line.slack), None)
+        if at is not None:
             # Behind another cell, which tells more of both than either stamp.
             line.slack -= max(at - due, 0)
             at = min(at, due)

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sundial.model.fields import PORT_OR_BOTH, In, written
+from sundial.model.impairments import Impairments
 from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import LinkTime, SegmentBase, SegmentKind
-from sundial.segments.netem.model import Impairments
+from sundial.model.timeline import CUT, IMPAIR, PARTITION
 from sundial.units import RATE
 
 
@@ -27,8 +28,19 @@ class Link(SegmentBase):
     impairments: dict[Annotated[str, PORT_OR_BOTH], Impairments] = Field(default_factory=dict)
     """Impairments by sending port, or `both`; fields of a port override those of `both`."""
 
+    @property
+    def knobs(self) -> frozenset[str]:
+        return frozenset((IMPAIR, CUT, PARTITION))
+
+    def own_impairments(self, port: str) -> Impairments:
+        return self.sending(port)
+
+    def every(self, port: str) -> list[Impairments]:
+        """What happens to frames sent by `port`, as the topology says and in each later state."""
+        return [self.sending(port), *(state.impairments[port] for state in self.timeline)]
+
     def sending(self, port: str) -> Impairments:
-        """What happens to frames sent by `port`."""
+        """What happens to frames sent by `port`, as the topology says."""
         both = self.impairments.get("both", Impairments())
         own = self.impairments.get(port, Impairments())
         return both.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})

@@ -6,11 +6,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from sundial.model.impairments import Impairments
 from sundial.model.network import Network
 from sundial.model.segment import GilbertElliott
-from sundial.plan.segment import SegmentPlan
+from sundial.plan.segment import SegmentPlan, changes
 from sundial.segments.link.model import Link
-from sundial.segments.netem.model import Impairments
 
 _NAMES = {
     "delay": "delay_ns",
@@ -31,6 +31,7 @@ class LinkPlan(SegmentPlan[Link]):
             "rate_bps": segment.rate,
             "propagation_ns": segment.propagation,
             "impairments": {port: fields for port, fields in sending.items() if fields},
+            **changes(segment, impairments),
         }
 
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from sundial.model.impairments import Impairments
 from sundial.report.segment import SegmentReport
 from sundial.report.topology_view import rate_text, time_text, titled
 from sundial.report.wire_time import INSTANT_BPS, Hop
 from sundial.segments.link.model import Link
-from sundial.segments.netem.model import Impairments
 
 
 class LinkReport(SegmentReport[Link]):
@@ -22,17 +22,19 @@ class LinkReport(SegmentReport[Link]):
         ]
 
     def hops(self, segment: Link, sender: str, receiver: str) -> list[Hop]:
-        effects = segment.sending(sender)
+        every = segment.every(sender)
         found = []
-        if effects.rate is not None:
+        if all(each.rate is not None for each in every):
+            effects = max(every, key=lambda each: each.rate or 0)
             overheads = (effects.packet_overhead or 0, effects.cell_size or 0, effects.cell_overhead or 0)
-            found.append(Hop(effects.rate, 0.0, False, *overheads))
-        if effects.delay:
-            found.append(Hop(INSTANT_BPS, effects.delay, False))
+            found.append(Hop(effects.rate or INSTANT_BPS, 0.0, False, *overheads))
+        delay = min(each.delay or 0 for each in every)
+        if delay:
+            found.append(Hop(INSTANT_BPS, delay, False))
         return [*found, Hop(segment.rate, segment.propagation)]
 
     def delays_vary(self, segment: Link) -> bool:
-        return any(segment.sending(port).jitter for port in segment.ports)
+        return any(each.jitter for port in segment.ports for each in segment.every(port))
 
 
 def _impairment_lines(segment: Link) -> list[str]:

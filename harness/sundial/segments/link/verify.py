@@ -7,8 +7,17 @@ import numpy as np
 import polars as pl
 
 from sundial.segments.link.model import Link
-from sundial.segments.link.verify_fates import RECORDS, Fates, check_corrupted, check_shares, fates_of
+from sundial.segments.link.verify_fates import (
+    RECORDS,
+    Fates,
+    check_corrupted,
+    check_severed,
+    check_stages,
+    fates_of,
+)
 from sundial.segments.link.verify_netem import (
+    LONGEST,
+    SHORTEST,
     Copies,
     Way,
     copies_of,
@@ -37,9 +46,11 @@ class _Link(SegmentVerifier[Link]):
         return of_own_frames(port, segment.rate, frames)
 
     def keeps_order(self, segment: Link, port: str) -> bool:
-        sending = segment.sending(port)
-        # A reordered frame overtakes those that wait; a duplicate is sent behind its original.
-        return sending.jitter is None and sending.reorder is None
+        every = segment.every(port)
+        delays = {(each.delay, each.rate, each.packet_overhead, each.cell_size, each.cell_overhead) for each in every}
+        # A reordered frame overtakes those that wait; a duplicate is sent behind its original. Where the delay
+        # changes, frames that are sent later may come first.
+        return len(delays) == 1 and all(each.jitter is None and each.reorder is None for each in every)
 
     def check_times(self, segment: Link, wire: Wire) -> Law:
         found = [check_fates(wire, segment, RECORDS)]
@@ -55,12 +66,14 @@ class _Link(SegmentVerifier[Link]):
             way = way_of(segment, port)
             entered = entries(way, sent)
             fates = fates_of(wire, port, other, sent, entered)
-            found += [fates.findings, check_shares(segment.sending(port), fates, port, len(sent))]
+            stage = way.stage(sent.time_ns)
+            found += [fates.findings, check_stages(segment, fates, port, stage)]
+            found.append(check_severed(segment, port, other, stage, sent, fates))
             found.append(check_corrupted(wire, fates, sent, seen))
             after = 0 if wire.end_ns is None else int((entered > wire.end_ns).sum())
             copies = copies_of(sent, entered, fates.copies, way)
             plain = fates.plain(seen)
-            check = _exact if way.effects.exact else _bounded
+            check = _exact if way.exact else _bounded
             findings, left, reordered = check(way, copies, sent, plain, other, wire.end_ns, fates)
             found += findings
             cut[other] = cut_off(wire, segment, other, left)
@@ -82,15 +95,16 @@ def _exact(
     way: Way, copies: Copies, sent: Passages, seen: Passages, other: str, end_ns: int | None, fates: Fates
 ) -> tuple[list[pl.DataFrame], int, Bounds]:
     """Nothing is drawn: each arrival is known."""
-    let_go = way.let_go(copies, way.effects.shortest_ns)
-    due = way.arrive(let_go, copies.bits)
+    inside = way.let_go(copies, SHORTEST)
+    order = np.argsort(inside, kind="stable")
+    due, place = way.arrive(inside[order], copies.bits[order]), copies.place[order]
     if way.tolerance_ns and len(seen):
         both = min(len(due), len(seen))
         near = np.abs(due[:both] - seen.time_ns[:both]) <= way.tolerance_ns
         due[:both] = np.where(near, seen.time_ns[:both], due[:both])
-    arrivals = Arrivals(due, sent.content[copies.place], sent.row[copies.place])
+    arrivals = Arrivals(due, sent.content[place], sent.row[place])
     found, late = check_arrivals(other, arrivals, seen, end_ns)
-    inside = way.whole(let_go)
+    inside = way.whole(inside)
     return [found, _limit(way, copies, inside, inside, fates, sent)], late, (0, 0)
 
 
@@ -101,7 +115,7 @@ def _bounded(
     copy, arrival = matched(sent.content, seen.content, seen.time_ns, copies)
     came = seen.time_ns[arrival]
     span = spans(way, copies, copy, came)
-    if way.effects.reorders and not span.right.all():
+    if way.overtakes and not span.right.all():
         copy = rematched(way, copies, copy, came, seen.content[arrival], span)
         span = spans(way, copies, copy, came)
     rows = [sent.row[copies.place[copy]], seen.row[arrival]]
@@ -123,7 +137,7 @@ def _bounded(
     )  # fmt: skip
     missing = np.ones(len(copies.place), np.bool_)
     missing[copy] = False
-    latest = way.whole(way.let_go(copies, way.effects.longest_ns)) + way.propagation_ns
+    latest = way.whole(way.let_go(copies, LONGEST)) + way.propagation_ns
     latest = np.maximum.accumulate(latest) if len(latest) else latest
     due = missing & (latest <= (end_ns if end_ns is not None else 1 << 62))
     found.append(
@@ -132,23 +146,25 @@ def _bounded(
     )  # fmt: skip
     found.append(_gaps(way, copy, span.past, sent, copies))
     let_go = came - way.propagation_ns
-    earliest = way.whole(way.let_go(copies, way.effects.shortest_ns))
-    if not way.effects.reorders:
+    earliest = way.whole(way.let_go(copies, SHORTEST))
+    if not way.reorders:
         found.append(_limit(way, copies, earliest, np.append(let_go, latest[missing]), fates, sent))
     unseen = int(missing.sum())
-    if not way.effects.reorders:
+    if not way.reorders:
         return found, unseen, (0, 0)
+    if len(way.stages) > 1:
+        return found, unseen, (int(span.past.sum()), int(way.each("reorders", copies).sum()))
     least, most = let_past(way, copies, copy, came, sent.content, seen.content[arrival])
     return found, unseen, (least, most + unseen)
 
 
 def _limit(way: Way, copies: Copies, earliest: Numbers, latest: Numbers, fates: Fates, sent: Passages) -> pl.DataFrame:
     """A frame is dropped where the queue is full, and only there. A copy goes in before its original."""
-    tried = 1 + fates.doubled - fates.lost
+    tried = 1 + fates.doubled - fates.lost - fates.gone
     before = np.cumsum(fates.copies) - fates.copies
     fewest = before - np.searchsorted(np.sort(earliest), fates.entered, "right")
     most = before - np.searchsorted(np.sort(latest), fates.entered, "right")
-    limit = way.effects.limit
+    limit = np.array([stage.limit for stage in way.stages])[way.stage(sent.time_ns)]
     least = np.maximum(tried - np.maximum(limit - fewest, 0), 0)
     greatest = np.maximum(tried - np.maximum(limit - most, 0), 0)
     if way.tolerance_ns:
@@ -162,8 +178,8 @@ def _limit(way: Way, copies: Copies, earliest: Numbers, latest: Numbers, fates: 
         wrong,
         [sent.row],
         (
-            f"{some} dropped, {inside} of {limit} places taken"
-            for some, inside in zip(least[wrong], most[wrong], strict=True)
+            f"{some} dropped, {inside} of {places} places taken"
+            for some, inside, places in zip(least[wrong], most[wrong], limit[wrong], strict=True)
         ),
         (f"{number} dropped" for number in fates.full[wrong]),
     )
@@ -177,12 +193,13 @@ def _gaps(way: Way, copy: Numbers, past: Mask, sent: Passages, copies: Copies) -
     latest = np.searchsorted(copies.place, place, "right") - 1
     apart = latest[1:] - earliest[:-1]
     wrong = np.zeros(len(order), np.bool_)
-    wrong[1:] = apart < way.effects.gap
+    gap = way.each("gap", copies)[order]
+    wrong[1:] = apart < gap[1:]
     return problem(
         "gap of reordering",
         wrong,
         [sent.row[place]],
-        (f"every {way.effects.gap}th frame at most" for _ in range(int(wrong.sum()))),
+        (f"every {each}th frame at most" for each in gap[wrong]),
         (f"{each} frames after the one before" for each in apart[wrong[1:]]),
     )
 

@@ -10,16 +10,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from sundial.seams.fate import Corrupted, OnLine, QueueFull
-from sundial.segments.netem.model import Impairments
+from sundial.model.impairments import Impairments
+from sundial.seams.fate import Corrupted, OnLine, QueueFull, Severed
+from sundial.segments.link.model import Link
 from sundial.verify.chance import hardly
 from sundial.verify.frames import CORRUPTED, DROPPED, DUPLICATED, LOST
 from sundial.verify.law import merged
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
-RECORDS = (OnLine, QueueFull, Corrupted)
+RECORDS = (OnLine, QueueFull, Corrupted, Severed)
 _KINDS = (LOST, DROPPED, DUPLICATED, CORRUPTED)
-"""`fate` of what happens on a link."""
+"""`fate` of what the impairments of a link do."""
+_RULES = ("cut", "partition")
+"""Why a link lets nothing pass."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Fates:
     full: Numbers
     doubled: Numbers
     corrupted: Numbers
+    severed: Mapping[str, Numbers]
+    """By rule: how often nothing let it pass."""
     damaged: pl.DataFrame
     """Of each corrupted one: its fate's row, `place` among the sent, and the content with which it goes on."""
     findings: pl.DataFrame
@@ -38,13 +43,32 @@ class Fates:
     @property
     def copies(self) -> Numbers:
         """How many of each frame come out."""
-        return np.asarray(np.maximum(1 + self.doubled - self.lost - self.full, 0))
+        return np.asarray(np.maximum(1 + self.doubled - self.lost - self.full - self.gone, 0))
+
+    @property
+    def gone(self) -> Numbers:
+        """How often nothing let each pass, by any rule."""
+        return np.asarray(sum(self.severed.values(), np.zeros_like(self.lost)))
+
+    def take(self, which: Numbers) -> Fates:
+        """Those of some frames, by place, without what belongs to all."""
+        return Fates(
+            self.entered[which],
+            self.lost[which],
+            self.full[which],
+            self.doubled[which],
+            self.corrupted[which],
+            {rule: number[which] for rule, number in self.severed.items()},
+            self.damaged.clear(),
+            self.findings.clear(),
+        )
 
     @property
     def counted(self) -> Mapping[str, int]:
         """By the fabric's names of them."""
         return {
             "dropped lost": int(self.lost.sum()),
+            **{f"dropped {rule}": int(number.sum()) for rule, number in self.severed.items()},
             "dropped queue full": int(self.full.sum()),
             "duplicated": int(self.doubled.sum()),
             "corrupted": int(self.corrupted.sum()),
@@ -62,9 +86,12 @@ class Fates:
 def fates_of(wire: Wire, port: str, other: str, sent: Passages, entered: Numbers) -> Fates:
     """Those of what `port` sent, tied to their frames by time and bytes."""
     numbers, found, parts = [], [], []
-    of_way = wire.fates.filter(fate_from=port, fate_to=other)
-    for kind in _KINDS:
-        here = of_way.filter(fate=kind)
+    ruled = (pl.col("fate") == LOST) & pl.col("fate_rule").is_in(_RULES)
+    of_way = wire.fates.filter(fate_from=port, fate_to=other).with_columns(
+        kind=pl.when(ruled).then("fate_rule").otherwise("fate")
+    )
+    for kind in (*_KINDS, *_RULES):
+        here = of_way.filter(kind=kind)
         at = here["time_ns"].to_numpy()
         place = np.searchsorted(entered, at)
         near = np.minimum(place, max(len(sent) - 1, 0))
@@ -105,15 +132,33 @@ def fates_of(wire: Wire, port: str, other: str, sent: Passages, entered: Numbers
             problem(f"fate from {port} to {other}", np.ones(len(rows), np.bool_), [rows["row"].to_numpy()],
                     iter([expected] * len(rows)), iter(["a fate of none"] * len(rows)))
         )  # fmt: skip
-    lost, full, doubled, corrupted = numbers
+    lost, full, doubled, corrupted, *ruled_out = numbers
+    severed = dict(zip(_RULES, ruled_out, strict=True))
+    gone = sum(ruled_out)
     often = (doubled > 1) | (corrupted > 1 + doubled) | (lost > 1 + doubled) | (lost + full > 1 + doubled)
+    often |= (gone > 0) & (gone + lost + full + doubled + corrupted > 1)
     found.append(
         problem(f"fates from {port} to {other}", often, [sent.row],
                 iter(["at most one copy, and each lost or dropped once"] * int(often.sum())),
-                (f"{a} lost, {b} dropped, {c} duplicated, {d} corrupted"
-                 for a, b, c, d in zip(lost[often], full[often], doubled[often], corrupted[often], strict=True)))
+                (f"{a} lost, {b} dropped, {c} duplicated, {d} corrupted, {e} cut off"
+                 for a, b, c, d, e in np.column_stack((lost, full, doubled, corrupted, gone))[often].tolist()))
     )  # fmt: skip
-    return Fates(entered, lost, full, doubled, corrupted, damaged, merged(found))
+    return Fates(entered, lost, full, doubled, corrupted, severed, damaged, merged(found))
+
+
+def check_severed(segment: Link, port: str, other: str, stage: Numbers, sent: Passages, fates: Fates) -> pl.DataFrame:
+    """Each frame that begins while nothing passes is lost for that reason, and no other frame is."""
+    rules = [None, *(state.blocks(port, other) for state in segment.timeline)]
+    found = []
+    for rule, seen in fates.severed.items():
+        due = np.array([each == rule for each in rules])[stage]
+        wrong = due != (seen > 0)
+        found.append(
+            problem(f"fate from {port} to {other}", wrong, [sent.row],
+                    (f"lost: {rule}" if each else "not lost by a " + rule for each in due[wrong]),
+                    (f"lost: {rule}" if each else "not lost by a " + rule for each in seen[wrong] > 0))
+        )  # fmt: skip
+    return merged(found)
 
 
 def check_corrupted(wire: Wire, fates: Fates, sent: Passages, seen: Passages) -> pl.DataFrame:
@@ -142,6 +187,19 @@ def check_corrupted(wire: Wire, fates: Fates, sent: Passages, seen: Passages) ->
         (f"{each} bits" for each in bits[other]),
     )
     return merged([missing, several])
+
+
+def check_stages(segment: Link, fates: Fates, port: str, stage: Numbers) -> pl.DataFrame:
+    """`check_shares` of each stretch between two changes. `stage` of each frame."""
+    if not segment.timeline:
+        return check_shares(segment.sending(port), fates, port, len(stage))
+    met = fates.gone == 0
+    since = [0, *(state.at_ns for state in segment.timeline)]
+    found = []
+    for place, (written, begin_ns) in enumerate(zip(segment.every(port), since, strict=True)):
+        here = np.flatnonzero((stage == place) & met)
+        found.append(check_shares(written, fates.take(here), f"{port} from {begin_ns} ns", len(here)))
+    return merged(found)
 
 
 def check_shares(written: Impairments, fates: Fates, port: str, number: int) -> pl.DataFrame:

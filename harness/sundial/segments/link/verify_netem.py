@@ -3,12 +3,13 @@
 
 A frame enters when its last bit has left the sender. It may be lost, doubled, corrupted or find the queue full, as
 fates tell; else it is let go after its delay, or after what is before it in the shaper, and arrives when the line has
-carried it.
+carried it. All that is as the state says in which the frame began (`stage`); a shaper of another rate goes on where the
+one before falls free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
 
@@ -16,8 +17,8 @@ import networkx as nx
 import numpy as np
 import polars as pl
 
+from sundial.model.impairments import Impairments
 from sundial.segments.link.model import Link
-from sundial.segments.netem.model import Impairments
 from sundial.segments.netem.verify_tc import LIMIT, Effects
 from sundial.verify.law import Bounds
 from sundial.verify.wire import GAP_BITS, Line, Mask, Numbers, Passages, bits_of, queue_starts
@@ -37,6 +38,8 @@ def effects(written: Impairments) -> Effects:
     return plain.delayed(written.delay or 0, written.jitter or 0, written.distribution or "uniform")
 
 
+SHORTEST, LONGEST = "shortest_ns", "longest_ns"
+"""Fields of Effects: the bounds of a delay."""
 _MOST_PARTS = (1 << 62) // (86_400 * 10**9)
 
 
@@ -48,20 +51,52 @@ class Copies:
     entered: Numbers
     bits: Numbers
     shaped: Numbers
+    stage: Numbers | None = None
+    """The number of the state in which it began; None: all in the first."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """The arithmetic of one way; times are in `parts` of a ns."""
+    """The arithmetic of one way; times are in `parts` of a ns. `stages`: what it does in each state."""
 
-    effects: Effects
+    stages: Sequence[Effects]
     line: Line
     propagation_ns: int
+    since_ns: Sequence[int] = ()
+    """When each state after the first one begins."""
+
+    def stage(self, begins_ns: Numbers) -> Numbers:
+        """The number of the state in which each frame begins."""
+        return np.searchsorted(np.array(self.since_ns, np.int64), begins_ns, "right")
 
     @property
     def parts(self) -> int:
-        shaper = self.effects.shaper
-        return lcm(self.line.parts, shaper.parts if shaper else 1)
+        return lcm(self.line.parts, *(stage.shaper.parts for stage in self.stages if stage.shaper))
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is drawn but fates in any state."""
+        return all(stage.exact for stage in self.stages)
+
+    @property
+    def reorders(self) -> bool:
+        """Whether frames are let past others in any state."""
+        return any(stage.reorders for stage in self.stages)
+
+    @property
+    def overtakes(self) -> bool:
+        """Whether a frame may come before one that was sent before it."""
+        return self.reorders or len(self.stages) > 1
+
+    def each(self, name: str, copies: Copies) -> Numbers:
+        """A number of the stage of each copy, by its name in Effects."""
+        values = np.array([getattr(stage, name) for stage in self.stages])
+        return values[np.zeros(len(copies.place), np.int64) if copies.stage is None else copies.stage]
+
+    def is_shaped(self, copies: Copies) -> Mask:
+        """Which pass a shaper."""
+        shaped = np.array([stage.shaper is not None for stage in self.stages])
+        return shaped[np.zeros(len(copies.place), np.int64) if copies.stage is None else copies.stage]
 
     @property
     def tolerance_ns(self) -> int:
@@ -72,12 +107,15 @@ class Way:
         """The time of so many bits on the line."""
         return self._exact(self.line.time(bits)) * (self.parts // self.line.parts)
 
-    def shaping(self, bits: Numbers) -> Numbers:
-        """The time of so many bits in the shaper."""
-        shaper = self.effects.shaper
-        if shaper is None:
-            return np.zeros_like(bits)
-        return self._exact(shaper.time(bits)) * (self.parts // shaper.parts)
+    def shaping(self, copies: Copies) -> Numbers:
+        """The time of each copy in its shaper."""
+        found = self._exact(np.zeros_like(copies.shaped))
+        for number, stage in enumerate(self.stages):
+            here = np.arange(len(found)) if copies.stage is None else np.flatnonzero(copies.stage == number)
+            if stage.shaper is not None and len(here):
+                exact = self._exact(stage.shaper.time(copies.shaped[here]))
+                found[here] = exact * (self.parts // stage.shaper.parts)
+        return found
 
     def fine(self, time_ns: Numbers | int) -> Numbers:
         """Whole ns in parts."""
@@ -91,12 +129,14 @@ class Way:
         """In Python's numbers, where rates have so little in common that 64 bits do not hold a day of their parts."""
         return numbers.astype(object) if self.parts > _MOST_PARTS else numbers
 
-    def let_go(self, copies: Copies, delay_ns: int) -> Numbers:
-        """When netem lets each go, if all delays are `delay_ns`: in order, since the shaper keeps it."""
+    def let_go(self, copies: Copies, delay: str) -> Numbers:
+        """When netem lets each go, if all delays are those of this name: in order, since the shaper keeps it."""
+        delay_ns = self.each(delay, copies)
         entered, ready = self.fine(copies.entered), self.fine(copies.entered + delay_ns)
-        if self.effects.shaper is not None:
-            busy = self.shaping(copies.shaped)
-            ready = queue_starts(ready, busy) + busy
+        shaped = np.flatnonzero(self.is_shaped(copies))
+        if len(shaped):
+            busy = self.shaping(copies)[shaped]
+            ready[shaped] = queue_starts(ready[shaped], busy) + busy
         return np.asarray(np.maximum(ready, entered))
 
     def arrive(self, let_go: Numbers, bits: Numbers) -> Numbers:
@@ -109,7 +149,13 @@ class Way:
 
 def way_of(segment: Link, sender: str) -> Way:
     """From `sender` to the other port."""
-    return Way(effects(segment.sending(sender)), Line(segment.rate), segment.propagation)
+    stages = [effects(each) for each in segment.every(sender)]
+    return Way(stages, Line(segment.rate), segment.propagation, since_of(segment))
+
+
+def since_of(segment: Link) -> list[int]:
+    """When each state after the first one begins."""
+    return [state.at_ns for state in segment.timeline]
 
 
 def entries(way: Way, sent: Passages) -> Numbers:
@@ -120,9 +166,14 @@ def entries(way: Way, sent: Passages) -> Numbers:
 
 def copies_of(sent: Passages, entered: Numbers, count: Numbers, way: Way) -> Copies:
     """As many of each frame as fates leave."""
+    stage = way.stage(sent.time_ns)
     place = np.repeat(np.arange(len(sent)), count)
     length = sent.length[place]
-    return Copies(place, entered[place], bits_of(length), way.effects.shaped_bits(length))
+    shaped = np.zeros_like(length)
+    for number, effect in enumerate(way.stages):
+        here = stage[place] == number
+        shaped[here] = effect.shaped_bits(length[here])
+    return Copies(place, entered[place], bits_of(length), shaped, stage[place])
 
 
 def matched(sent_content: Numbers, came: Numbers, came_ns: Numbers, copies: Copies) -> tuple[Numbers, Numbers]:
@@ -149,37 +200,34 @@ def spans(way: Way, copies: Copies, copy: Numbers, every_ns: Numbers, arrival: N
 
     `copy` is what arrives at each.
     """
-    effect, slack = way.effects, way.tolerance_ns
+    slack = way.tolerance_ns
     if arrival is None:
         arrival = np.arange(len(every_ns))
     came_ns = every_ns[arrival]
     entered, bits = copies.entered[copy], copies.bits[copy]
     spacing = way.whole(way.on_line(bits + GAP_BITS))
-    shaping = way.whole(way.shaping(copies.shaped[copy]))
+    shaping = way.whole(way.shaping(copies)[copy])
     before = np.append(-way.propagation_ns, every_ns[:-1])[arrival]
-    low, high = entered + effect.shortest_ns, entered + effect.longest_ns
-    if effect.shaper is not None and not effect.reorders:
-        # The one before it left the shaper when it arrived, or earlier.
-        low = low + shaping
-        high = np.maximum(high, before - way.propagation_ns) + shaping
-    elif effect.shaper is not None:
-        late = way.whole(way.let_go(copies, effect.longest_ns))
-        low, high = low + shaping, late[copy]
+    shaped, reorders = way.is_shaped(copies)[copy], way.each("reorders", copies)[copy]
+    low = entered + way.each("shortest_ns", copies)[copy] + np.where(shaped, shaping, 0)
+    high = entered + way.each("longest_ns", copies)[copy]
+    # The one before it left the shaper when it arrived, or earlier.
+    high = np.where(shaped & ~reorders, np.maximum(high, before - way.propagation_ns) + shaping, high)
+    if (shaped & reorders).any():
+        late = way.whole(way.let_go(copies, LONGEST))
+        high = np.where(shaped & reorders, late[copy], high)
     low, high = np.maximum(low, entered), np.maximum(high, entered)
     low, high = low + way.propagation_ns - slack, high + way.propagation_ns + slack
-    past = np.zeros(len(copy), np.bool_)
     after = before + spacing
     held = np.abs(came_ns - after) <= slack
-    if effect.reorders:
-        past = came_ns < low
-        at_once = np.abs(came_ns - entered - way.propagation_ns) <= slack
-        right = (~past | at_once | held) & (came_ns >= entered + way.propagation_ns - slack)
-    else:
-        right = came_ns >= low
+    past = reorders & (came_ns < low)
+    at_once = np.abs(came_ns - entered - way.propagation_ns) <= slack
+    let_past = (~past | at_once | held) & (came_ns >= entered + way.propagation_ns - slack)
+    right = np.where(reorders, let_past, came_ns >= low)
     right &= (came_ns <= high) | held
     first = arrival == 0
     right &= first | (came_ns >= after - slack)
-    low = np.maximum(np.where(effect.reorders, entered + way.propagation_ns, low), np.where(first, low, after))
+    low = np.maximum(np.where(reorders, entered + way.propagation_ns, low), np.where(first, low, after))
     return Span(low, np.maximum(high, after), right, past)
 
 
@@ -213,8 +261,9 @@ def let_past(
     `copy` is what arrives at each of `came_ns`, which are in order, with these `content`s.
     """
     slack = way.tolerance_ns
-    low = np.maximum(copies.entered + way.effects.shortest_ns + way.whole(way.shaping(copies.shaped)), copies.entered)
-    high = np.maximum(way.whole(way.let_go(copies, way.effects.longest_ns)), low)
+    shortest_ns = way.each(SHORTEST, copies)
+    low = np.maximum(copies.entered + shortest_ns + way.whole(way.shaping(copies)), copies.entered)
+    high = np.maximum(way.whole(way.let_go(copies, LONGEST)), low)
     choices: dict[int, set[tuple[int, int, int]]] = {}
     own = sent_content[copies.place]
     for name, *span in zip(*(each.tolist() for each in (own, copies.entered, low, high)), strict=True):

@@ -41,10 +41,12 @@ def check_headers(
         return pl.concat(carried)
     if network is not None:  # what its packets must be is the law of their segment
         frames = frames.filter(~pl.col("capture").is_in(network.mapped_captures))
-    sent, taken = sent_frames(frames, ports), intact(frames)
+    sent, taken = sent_frames(frames, ports, network), intact(frames)
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
+    waits = arp.unresolved(taken, dict(ports.filter(~pl.col("joins")).select("end", "machine").iter_rows()), read)
+    routers = set(ports.filter("forwards")["machine"])
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     return pl.concat(
         [
@@ -60,9 +62,9 @@ def check_headers(
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops),
+            ip.check_ip(sent, hops, waits),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
-            icmp.check_icmp(taken, sent, read),
+            icmp.check_icmp(taken, sent, read, {name: each for name, each in waits.items() if name in routers}),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run)),
         ]
     )

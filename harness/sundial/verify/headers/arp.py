@@ -4,14 +4,14 @@ only to neighbours whose addresses it has received."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
 
 from sundial.observe import Octets
 from sundial.observe.headers import ARP, ETHERNET, IPV4
 from sundial.verify.findings import findings
-from sundial.verify.frames import INBOUND
+from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.headers.ethernet import mac_text
 from sundial.verify.headers.ports import stations
 
@@ -30,7 +30,12 @@ _PAUSE_NS = 900_000_000
 two questions may be nearer)."""
 _PUNCTUAL = "linux"
 """The platform on which no two questions are nearer."""
-
+Stretches = Mapping[str, Sequence[tuple[int, int]]]
+"""By machine: from when until when, in ns."""
+TRIES = 3
+"""Requests without an answer after which Linux drops what waits for one (its mcast_solicit)."""
+RETRY_NS = 1_100_000_000
+"""Its time between them (retrans_time), and what a machine may take besides."""
 
 PACKET = ("row", "end", "time_ns", "domain", "eth_type", "eth_target", "static_arp", "inner")
 """What is needed of each packet."""
@@ -191,3 +196,39 @@ def address_number(name: str) -> pl.Expr:
 def address_text(name: str) -> pl.Expr:
     """Numbers as IPv4 addresses."""
     return pl.concat_str([(pl.col(name) // 256**place % 256).cast(pl.String) for place in (3, 2, 1, 0)], separator=".")
+
+
+def unresolved(
+    frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
+) -> dict[str, list[tuple[int, int]]]:
+    """By machine: stretches in which it asked for an address, TRIES times in a row, and had no answer. What it has for
+    that address meanwhile is dropped, and no capture shows it. `machines`: by `end`."""
+    arp = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null()).sort("time_ns", "row")
+    fields = arp_fields(arp, read(arp))
+    open_runs: dict[tuple[str, int], list[int]] = {}
+    found: dict[str, list[tuple[int, int]]] = {}
+    columns = fields.select(pl.col("end").cast(pl.String), "time_ns", "direction", "arp_op", "arp_spa", "arp_tpa")
+    for end, at_ns, direction, kind, sender, target in columns.iter_rows():
+        if end not in machines:
+            continue
+        if direction == INBOUND and kind in (REQUEST, REPLY):
+            run = open_runs.pop((end, sender), [])
+            if len(run) == TRIES and at_ns > run[-1] + RETRY_NS:
+                found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
+        elif direction == OUTBOUND and kind == REQUEST:
+            run = open_runs.setdefault((end, target), [])
+            if len(run) == TRIES:
+                found.setdefault(machines[end], []).append((run[0], at_ns))
+                run.clear()
+            elif run and at_ns > run[-1] + RETRY_NS:
+                run.clear()
+            run.append(at_ns)
+    for (end, _), run in open_runs.items():
+        if len(run) == TRIES:
+            found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
+    return found
+
+
+def within(stretches: Iterable[tuple[int, int]], at_ns: int) -> bool:
+    """Whether an instant is in one of them."""
+    return any(begin <= at_ns <= end for begin, end in stretches)

@@ -3,31 +3,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address
+from typing import Any
 
 import polars as pl
 
 from sundial.observe import Octets
 from sundial.observe.headers import ETHERNET
 from sundial.verify.findings import Finding, as_table
-from sundial.verify.frames import INBOUND
+from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.headers.arp import Stretches, within
 from sundial.verify.headers.ip import ICMP, MORE_FRAGMENTS
 
 UNPROVEN = ("ICMP messages that were fragmented, except their checksum",)
 
 ECHO_REPLY, UNREACHABLE, ECHO, TIME_EXCEEDED = 0, 3, 8, 11
-PORT, REASSEMBLY = 3, 1
+HOST, PORT, REASSEMBLY = 1, 3, 1
 _REASSEMBLY_NS = 14_000_000_000
 """lwIP gives a datagram up after IP_REASS_MAXAGE, 15 s, counted in ticks of a second; Linux after 30 s."""
-_KEPT = (slice(1, 2), slice(4, 6), slice(8, 10), slice(12, 20))
-"""Of a quoted IP header: what it has in common with a fragment of the datagram."""
+_KEPT = (slice(1, 2), slice(4, 6), slice(9, 10), slice(12, 20))
+"""Of a quoted IP header: what it has in common with a fragment of the datagram, beside its time to live."""
 
+Endpoint = tuple[str, int]
+"""Address and port."""
 Read = Callable[[pl.DataFrame], Octets]
 _Problem = tuple[str, str, str]
 
 
-def check_icmp(frames: pl.DataFrame, sent: pl.DataFrame, read: Read) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`, of `frames`. Messages are few: they are looked at one by one."""
+def check_icmp(frames: pl.DataFrame, sent: pl.DataFrame, read: Read, unresolved: Stretches) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`, of `frames`. Messages are few: they are looked at one by one. `unresolved`: by
+    router, when ARP had no answer to it (`headers.arp.unresolved`)."""
     messages = sent.filter(pl.col("protocol") == ICMP)
     whole = (pl.col("fragment_offset") == 0) & (pl.col("ip_flags") & MORE_FRAGMENTS == 0)
     alone = messages.filter(whole)
@@ -36,7 +42,8 @@ def check_icmp(frames: pl.DataFrame, sent: pl.DataFrame, read: Read) -> pl.DataF
     for place, frame in enumerate(alone.iter_rows(named=True)):
         packet = octets.frame(place)[ETHERNET : ETHERNET + frame["ip_length"]]
         rows += [
-            Finding(None, *problem, [frame["row"]]) for problem in _judge(frame, packet[frame["ip_header"] :], heard)
+            Finding(None, *problem, [frame["row"]])
+            for problem in _judge(frame, packet[frame["ip_header"] :], heard, unresolved.get(frame["machine"], ()))
         ]
     rows += [
         Finding(None, "icmp.checksum", "right", "wrong", found)
@@ -58,7 +65,9 @@ def _sums(messages: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _judge(frame: dict[str, object], message: bytes, heard: _Heard) -> list[_Problem]:
+def _judge(
+    frame: dict[str, Any], message: bytes, heard: _Heard, unresolved: Sequence[tuple[int, int]]
+) -> list[_Problem]:
     kind, code = (message + b"\xff\xff")[:2]
     if len(message) < 8:
         return [("icmp", "8 bytes at least", f"{len(message)} bytes")]
@@ -67,13 +76,32 @@ def _judge(frame: dict[str, object], message: bytes, heard: _Heard) -> list[_Pro
     if kind == ECHO_REPLY:
         asked = heard.echo(frame, message)
         return [] if asked else [("icmp.type", "a reply to a request received before", "none with its data")]
-    if (kind, code) not in ((UNREACHABLE, PORT), (TIME_EXCEEDED, REASSEMBLY)):
-        return [("icmp.type", "an echo, a closed port, or a reassembly that took too long", f"{kind}, code {code}")]
+    # A router reports a packet whose next hop does not answer (RFC 1812, 4.3.3.1).
+    is_due = within(unresolved, frame["time_ns"])
+    if (kind, code) not in ((UNREACHABLE, PORT), (TIME_EXCEEDED, REASSEMBLY), *[(UNREACHABLE, HOST)] * is_due):
+        expected = "an echo, a closed port, a next hop without ARP, or a reassembly that took too long"
+        return [("icmp.type", expected, f"{kind}, code {code}")]
     problems = [("icmp.unused", "0", message[4:8].hex())] if any(message[4:8]) else []
     since_ns = _REASSEMBLY_NS if kind == TIME_EXCEEDED else 0
-    if not heard.packet(frame, message[8:], since_ns):
+    if not heard.packet(frame, message[8:], since_ns, forwarded=(kind, code) == (UNREACHABLE, HOST)):
         problems.append(("icmp.quote", "a packet received before", message[8:36].hex()))
     return problems
+
+
+def closed_until(frames: pl.DataFrame, read: Read) -> dict[Endpoint, int]:
+    """When a machine last said that a UDP port of its own was closed (RFC 792: destination and port unreachable)."""
+    reports = frames.filter(pl.col("protocol") == ICMP, pl.col("direction") == OUTBOUND, pl.col("fate").is_null())
+    octets = read(reports)
+    found: dict[Endpoint, int] = {}
+    for place, (source, at_ns, header) in enumerate(reports.select("source", "time_ns", "ip_header").iter_rows()):
+        message = octets.frame(place)[ETHERNET + header :]
+        quote = message[8:]
+        if message[:2] != bytes((UNREACHABLE, PORT)) or len(quote) < 28:
+            continue
+        ports = (quote[0] & 0xF) * 4
+        if str(ip_address(quote[16:20])) == source:
+            found[source, int.from_bytes(quote[ports + 2 : ports + 4])] = at_ns
+    return found
 
 
 class _Heard:
@@ -83,28 +111,37 @@ class _Heard:
         self._frames = frames.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
         self._read = read
 
-    def echo(self, frame: dict[str, object], reply: bytes) -> bool:
+    def echo(self, frame: dict[str, Any], reply: bytes) -> bool:
         """Whether a request with the reply's identifier, number and data came from whom it goes to."""
-        found = self._before(frame, pl.col("protocol") == ICMP, pl.col("ip_length") == pl.lit(frame["ip_length"]))
+        found = self._before(
+            frame,
+            pl.col("protocol") == ICMP,
+            pl.col("ip_length") == pl.lit(frame["ip_length"]),
+            pl.col("target") == frame["source"],
+        )
         return any(data[20] == ECHO and data[24:] == reply[4:] for data in self._packets(found))
 
-    def packet(self, frame: dict[str, object], quote: bytes, since_ns: int) -> bool:
-        """Whether the packet that is quoted came from whom the message goes to, `since_ns` ago or longer."""
+    def packet(self, frame: dict[str, Any], quote: bytes, since_ns: int, *, forwarded: bool) -> bool:
+        """Whether the packet that is quoted came from whom the message goes to, `since_ns` ago or longer. `forwarded`:
+        a packet to another, which the message's sender was to pass on."""
         if len(quote) < 28:
             return False
         # Of a datagram in fragments the header is that of the whole.
-        found = self._before(frame, pl.col("ip_id") == int.from_bytes(quote[4:6]), pl.col("fragment_offset") == 0)
-        found = found.filter(pl.col("time_ns") <= int(str(frame["time_ns"])) - since_ns)
+        own = pl.col("target") == frame["source"]
+        same = pl.col("ip_id") == int.from_bytes(quote[4:6])
+        found = self._before(frame, same, pl.col("fragment_offset") == 0, ~own if forwarded else own)
+        found = found.filter(pl.col("time_ns") <= frame["time_ns"] - since_ns)
         return any(
-            all(data[part] == quote[part] for part in _KEPT) and data[20 : len(quote)] == quote[20 : max(len(data), 28)]
+            all(data[part] == quote[part] for part in _KEPT)
+            and data[8] - forwarded == quote[8]
+            and data[20 : len(quote)] == quote[20 : max(len(data), 28)]
             for data in self._packets(found)
         )
 
-    def _before(self, frame: dict[str, object], *where: pl.Expr) -> pl.DataFrame:
+    def _before(self, frame: dict[str, Any], *where: pl.Expr) -> pl.DataFrame:
         return self._frames.filter(
             pl.col("end") == frame["end"],
             pl.col("source") == frame["target"],
-            pl.col("target") == frame["source"],
             pl.col("time_ns") <= pl.lit(frame["time_ns"]),
             *where,
         )

@@ -9,6 +9,7 @@ import polars as pl
 
 from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP
 from sundial.verify.findings import findings
+from sundial.verify.headers.arp import Stretches
 
 UNPROVEN = (
     "the identification of the first packet of a socket on Linux, which is random",
@@ -34,8 +35,9 @@ _ROUND_NS = 100_000_000
 """No node sends 65,536 packets in so short a time, those to itself included."""
 
 
-def check_ip(sent: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`."""
+def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits` as of
+    `arp.unresolved`."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
         .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
@@ -85,7 +87,7 @@ def check_ip(sent: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
                 findings(table, where.fill_null(False), pl.lit(name), pl.format("{}", expected), pl.format("{}", seen))
                 for name, where, expected, seen in checks
             ),
-            _check_identifications(table),
+            _check_identifications(table, waits),
             _check_datagrams(table),
         ]
     )
@@ -102,7 +104,7 @@ _SHARED = ["source", "target", "offloads", "inner", "place"]
 _DATAGRAM = ["end", "source", "target", "protocol", "ip_id", "turn"]
 
 
-def _check_identifications(table: pl.DataFrame) -> pl.DataFrame:
+def _check_identifications(table: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
     """Linux (net/ip.h, ip_select_ident_segs; net/ipv4/route.c): a connected socket counts its packets from any number,
     and others get the next number of a generator of their addresses; but what TCP sends without a connection's socket
     has 0. lwIP (ip4.c) counts the packets of a machine."""
@@ -126,10 +128,10 @@ def _check_identifications(table: pl.DataFrame) -> pl.DataFrame:
     flow = ["end", "target", "source_port", "target_port"]
     return pl.concat(
         [
-            _steps(counted.with_columns(least=pl.lit(1), most=pl.lit(1)), [*flow, "socket"]),
-            _steps(_linux_udp(linux.filter(pl.col("protocol") == UDP), flow), flow),
+            _steps(counted.with_columns(least=pl.lit(1), most=pl.lit(1)), [*flow, "socket"], waits),
+            _steps(_linux_udp(linux.filter(pl.col("protocol") == UDP), flow), flow, waits),
             # A packet that waits for an answer of ARP, or for another wire, is passed by later numbers.
-            _steps(lwip, ["end", "target"]),
+            _steps(lwip, ["end", "target"], waits),
             _repeated(lwip),
         ]
     )
@@ -165,11 +167,21 @@ def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
     )
 
 
-def _steps(table: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    """A finding where identifications of the same `key` step by less than `least` or more than `most`."""
-    number = pl.col("ip_id").cast(pl.Int64)
+def _steps(table: pl.DataFrame, key: list[str], waits: Stretches) -> pl.DataFrame:
+    """A finding where identifications of the same `key` step by less than `least` or more than `most`. What a machine
+    drops as ARP has no answer has had its number."""
+    number, since = pl.col("ip_id").cast(pl.Int64), pl.col("time_ns").shift(1).over(key)
     before = number.shift(1).over(key)
-    steps = table.with_columns(before=before, step=(number - before) % _WRAP)
+    waited = [
+        (pl.col("machine") == name) & (pl.col("time_ns") >= begin) & (since <= end)
+        for name, stretches in waits.items()
+        for begin, end in stretches
+    ]
+    steps = table.with_columns(
+        before=before,
+        step=(number - before) % _WRAP,
+        most=pl.when(pl.any_horizontal(pl.lit(False), *waited)).then(_WRAP - 1).otherwise("most"),
+    )
     return findings(
         steps,
         ((pl.col("step") < pl.col("least")) | (pl.col("step") > pl.col("most"))).fill_null(False),
@@ -211,17 +223,21 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
         sum=pl.col("ip_payload_sum").cast(pl.Int64),
         unsummed=pl.col("ip_payload_sum").is_null(),
     )
-    # The same identification comes again after 65,536 datagrams, and begins with a fragment at 0.
+    # The same identification comes again after 65,536 datagrams, and begins with a fragment at 0. But an adapter that
+    # holds frames back (a LAN emulation client) drops what it has no place for before it sends the first.
     several = udp.join(parts, on=number, how="semi", nulls_equal=True, maintain_order="left").with_columns(
-        turn=first.cum_sum().over(number, order_by=["time_ns", "row"])
+        turn=first.cum_sum().over(number, order_by=["time_ns", "row"]).clip(1)
     )
+    offset, sent = pl.col("fragment_offset"), pl.col("fate").is_null()
+    by_offset = pl.col("data").sort_by(offset).cum_sum().shift(1, fill_value=0)
+    in_order = pl.all_horizontal((offset.filter(each).diff() > 0).all() for each in (sent, ~sent))
     gathered = several.group_by(_DATAGRAM, maintain_order=True).agg(
         rows=pl.col("row"),
-        contiguous=(pl.col("fragment_offset") == pl.col("data").cum_sum().shift(1, fill_value=0)).all(),
-        ended=~pl.col("more").last(),
+        contiguous=(offset.sort() == by_offset).all() & in_order,
+        ended=~pl.col("more").sort_by(offset).last(),
         length=pl.col("data").sum(),
-        udp_length=pl.col("udp_length").first(),
-        udp_checksum=pl.col("udp_checksum").first(),
+        udp_length=pl.col("udp_length").sort_by(offset).first(),
+        udp_checksum=pl.col("udp_checksum").sort_by(offset).first(),
         sum=pl.col("ip_payload_sum").cast(pl.Int64).sum(),
         unsummed=pl.col("ip_payload_sum").is_null().any(),
         offloads=pl.col("offloads").first(),

@@ -8,16 +8,19 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, ip_network
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from sundial.errors import BadInput
 from sundial.model.images import IMAGES
+from sundial.model.network import Network
 from sundial.model.topology import Route
 from sundial.observe import RunDirectory
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.observe.rundir import ALLOWED
 from sundial.verify.frames import DROPPED, FATE, FATE_SUFFIX, OUTBOUND, end_name
 from sundial.verify.segment import network_of
+from sundial.verify.wire import SECOND_NS, bits_of
 
 PORT: dict[str, pl.DataType] = {
     "end": pl.String(),
@@ -45,6 +48,9 @@ others. `inner`: on a segment within its machine, which hears itself and leaves 
 `undelivered`: frames that did not reach it before the run ended, as the fabric counts them. `timed`: the law of its
 segment says to the ns when frames arrive (`verify.wires`), and when the run ended is known."""
 
+FULL, HELD = "adapter full", "8 frames wait"
+"""Rules by which an adapter refuses a frame that it has no place for."""
+HELD_MOST = 8
 BROADCAST = (1 << 48) - 1
 """The MAC address of all (IEEE 802.3)."""
 
@@ -166,9 +172,10 @@ def stations(ports: pl.DataFrame) -> pl.DataFrame:
     return ports.filter(~pl.col("joins")).select("domain", "mac", "address")
 
 
-def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
+def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame, network: Network | None = None) -> pl.DataFrame:
     """What machines have sent of their own, in order, with PORT: at their ports, and what the wire never took: the
-    frames that an adapter refused or gave up. `frames` with row, end and fate."""
+    frames that an adapter refused or gave up. `frames` with row, end and fate. With `network`, a frame that an adapter
+    has no place for is behind those that had them then (`_behind_places`)."""
     frames = frames.select(SENT)
     segment = pl.col("interface").str.strip_suffix(FATE_SUFFIX)
     # Polars 2.1 panics in concat_str where a filter leaves chunks that are empty.
@@ -180,7 +187,35 @@ def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     own = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     sent = pl.concat([own, refused]).join(ports.filter(~pl.col("joins")), on="end", how="inner", maintain_order="left")
     own, _ = apart(sent, ports)
+    if network is not None:
+        own = _behind_places(own, network)
     return own.sort("time_ns", "row")
+
+
+def _behind_places(sent: pl.DataFrame, network: Network) -> pl.DataFrame:
+    """Frames that an adapter refused, 1 ns behind the last of those that it had then: it has them from when they are
+    handed in, and their time is that of their first bit. A full transmit ring has `ring_frames` that have not left; a
+    LAN emulation client, 8 for the address (af-lane-0021, C10)."""
+    refused = sent.filter(pl.col("fate_rule").is_in([FULL, HELD]))
+    if refused.is_empty():
+        return sent
+    later: list[tuple[int, int]] = []
+    for (end,), part in refused.group_by("end", maintain_order=True):
+        segment, port = network.segments[str(end).partition(".")[0].rpartition("/")[2]], part["port"][0]
+        own = sent.filter(pl.col("end") == end, pl.col("fate").is_null()).sort("time_ns", "row")
+        begins, targets = own["time_ns"].to_numpy(), own["eth_target"].to_numpy()
+        following = np.append(begins[1:], np.iinfo(np.int64).max)
+        busy = bits_of(own["frame_length"].cast(pl.Int64).to_numpy()) * SECOND_NS // segment.rate_bps(port)
+        ends = following if segment.packet_cells is not None else np.minimum(begins + busy, following)
+        for row, at_ns, rule, target in part.select("row", "time_ns", "fate_rule", "eth_target").iter_rows():
+            if rule == FULL:
+                last = begins[np.searchsorted(ends, at_ns, "right") :][: segment.adapter.ring_frames]
+            else:
+                last = begins[(begins >= at_ns) & (targets == target)][:HELD_MOST]
+            later.append((row, int(last[-1]) + 1 if len(last) else at_ns))
+    moved = pl.DataFrame(later, schema={"row": sent.schema["row"], "behind_ns": pl.Int64}, orient="row")
+    times = pl.max_horizontal("time_ns", "behind_ns").cast(sent.schema["time_ns"])
+    return sent.join(moved, on="row", how="left", maintain_order="left").with_columns(time_ns=times).drop("behind_ns")
 
 
 def apart(sent: pl.DataFrame, ports: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

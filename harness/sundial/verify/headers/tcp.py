@@ -45,6 +45,8 @@ _HEADERS = 40
 """IPv4's and TCP's, without options."""
 _STAMPED = 12
 """Timestamps with their padding (RFC 7323, appendix A)."""
+_LEAST_MSS = 256
+"""What Linux offers at least, whatever the MTU (sysctl net.ipv4.route.min_adv_mss)."""
 _LARGEST_MSS = 1460
 """What lwIP is configured with (guest-apps/sss-core/lwip/lwipopts.h); an interface's MTU may ask for less."""
 
@@ -214,7 +216,10 @@ def _check_options(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
         ("tcp.options.mss", syn & pl.col("mss").is_null(), pl.lit("an MSS"), pl.lit("none")),
         (
             "tcp.options.mss",
-            syn & (pl.col("mss") != mss) & (pl.col("mss") != pl.min_horizontal(mss, _LARGEST_MSS)),
+            syn
+            & (pl.col("mss") != mss)
+            & (pl.col("mss") != pl.min_horizontal(mss, _LARGEST_MSS))
+            & (pl.col("mss") != pl.max_horizontal(mss, _LEAST_MSS)),
             mss,
             pl.col("mss"),
         ),

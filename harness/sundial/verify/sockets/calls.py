@@ -17,6 +17,8 @@ from sundial.verify.sockets.protocol import IP_PROTOCOL, Setting, SocketProtocol
 from sundial.verify.sockets.tcp import ACK, SYN
 
 FLOW = ("client_address", "client_port", "server_address", "server_port", "transport")
+_UNCONNECTED = "cannot connect"
+"""Of an error: guest-apps/raw/channel.c, guest-apps/echo/tirpc/port.c."""
 _STEP = ("protocol", "client", "server", "node_step")
 
 
@@ -71,6 +73,9 @@ def reconnected(run: RunDirectory, calls: SocketCalls, frames: pl.DataFrame) -> 
     threads = over_tcp.sort("start_ns", "id").group_by(*between, "client", "thread", maintain_order=True)
     for (*pair, _, _), part in threads:
         ports |= _ports(part, opened.get(tuple(pair), {}), unclaimed.get(tuple(pair), {}))
+    # A call whose client could not connect has no connection.
+    unconnected = over_tcp.filter(pl.col("error").str.starts_with(_UNCONNECTED).fill_null(False))
+    ports |= dict.fromkeys(unconnected["id"], 0)
     port = pl.col("client_port")
     own = pl.col("id").replace_strict(ports, default=port, return_dtype=calls.table.schema["client_port"])
     table = calls.table.drop("flow", "request_mtu", "reply_mtu").with_columns(client_port=own)

@@ -67,7 +67,10 @@ def check_attempts(
     )
     requests = table.filter(~pl.col("reply"))
     requested = pl.when("sent").then(pl.col("retransmits").cast(pl.Int64) + 1).otherwise(0)
-    right = (pl.col("attempts") <= requested) & (pl.col("attempts") >= requested - pl.col("dropped"))
+    # The client's kernel took no more than those before: a socket buffer without room, or an ICMP message that came.
+    refused = pl.col("error").str.contains("Unable to send|cannot send").fill_null(False).cast(pl.Int64)
+    least = requested - pl.col("dropped") - refused
+    right = (pl.col("attempts") <= requested) & (pl.col("attempts") >= least)
     right = pl.when(requested.is_null()).then(pl.col("attempts") > 0).otherwise(right)
     answered = requests.select("call", pl.col("complete").alias("asked"))
     replies = table.filter("reply").join(answered, on="call", how="left")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from sundial.verify.frames import INBOUND
 from sundial.verify.sockets.flows import TCP
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
@@ -70,17 +71,20 @@ def connections(frames: pl.DataFrame, *, from_midstream: bool = False) -> pl.Dat
     )
 
 
-def refused(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """row, class: of connections that the servers of `flows` refused to their clients, as they did not listen yet.
+def unopened(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """row, class: of connections that the clients of `flows` asked for and that did not open.
 
-    They are SYN and RST (RFC 9293 section 3.10.7.1) and nothing else, before a server has accepted any. The client
-    connects again.
+    The server refused them, as it did not listen yet: they are SYN and RST (RFC 9293 section 3.10.7.1) and nothing
+    else, before it has accepted any. Or no answer reached the client while it asked: it sent SYN, and RST for a SYN ACK
+    that came later. The client connects again, or its call fails.
     """
     servers = flows.select(
         client="client_address", address="server_address", port=pl.col("server_port").cast(pl.UInt32)
     ).unique()
-    names = ("row", "time_ns", "tcp_flags", "tcp_length", "source", "source_port", "target", "target_port")
-    tcp = frames.select(*names, "protocol", "fate").filter(pl.col("protocol") == TCP, pl.col("fate").is_null())
+    names = ("row", "time_ns", "end", "direction", "tcp_flags", "tcp_length", "source", "source_port", "target")
+    tcp = frames.select(*names, "target_port", "protocol", "fate").filter(
+        pl.col("protocol") == TCP, pl.col("fate").is_null()
+    )
     asks = {"source": "client", "source_port": "client_port", "target": "address", "target_port": "port"}
     answers = {"target": "client", "target_port": "client_port", "source": "address", "source_port": "port"}
     both = pl.concat(
@@ -94,14 +98,20 @@ def refused(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     )
     kind = pl.col("tcp_flags") & (SYN | RST | FIN)
     accepted = both.filter("reply", kind == SYN).group_by("address", "port").agg(accepted_ns=pl.col("time_ns").min())
+    opening = ["client", "client_port", "address", "port"]
     refusal = (kind == pl.when("reply").then(RST).otherwise(SYN)) & (pl.col("tcp_length") == 0)
     early = pl.col("time_ns") < pl.col("accepted_ns")
-    alone = both.join(accepted, on=["address", "port"], how="inner").filter(
-        (refusal & early).all().over("client", "client_port", "address", "port"),
-        pl.col("reply").any().over("client", "client_port", "address", "port"),
+    bare = pl.col("tcp_length") == 0
+    at_client = pl.col("reply") & (pl.col("direction") == INBOUND) & pl.col("end").is_in(flows["client_end"].implode())
+    asked = ~pl.col("reply") & (kind == SYN)
+    came_ns = pl.col("time_ns").filter(at_client).min()
+    given_up = ((kind == RST) & ~pl.col("reply")).any() & (came_ns > pl.col("time_ns").filter(asked).max())
+    in_vain = (bare & ((kind == SYN) | (kind == RST))).all() & asked.any() & (came_ns.is_null() | given_up)
+    alone = both.join(accepted, on=["address", "port"], how="left").filter(
+        ((refusal & early).all().over(opening) & pl.col("reply").any().over(opening)) | in_vain.over(opening)
     )
     return alone.select(
-        "row", pl.when("reply").then(pl.lit("tcp_reset")).otherwise(pl.lit("tcp_handshake")).alias("class")
+        "row", pl.when(kind == RST).then(pl.lit("tcp_reset")).otherwise(pl.lit("tcp_handshake")).alias("class")
     )
 
 

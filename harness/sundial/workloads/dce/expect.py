@@ -26,6 +26,32 @@ SIZE_MOST = 196_608
 PROCEDURES = ("null", "put", "get", "echo")
 
 
+SSS_CORE = "sss-core"
+"""The platform whose tasks are the same programs, with less memory."""
+TABLE_BYTES = 7 * 1024 * 1024
+"""Of an SSS-CORE server's table of activities (guest-apps/sss-core/dce/runtime.c); Linux gives more than enough."""
+ACTIVITIES, MAPPER_ACTIVITIES = 128, 16
+"""Most activities that a server and an endpoint mapper have places for (guest-apps/dce/dce_server.c)."""
+_ACTIVITY_BYTES = 2176
+"""Of a place beside its fragments, arguments and results (guest-apps/sss-core/README.md, DCE RPC)."""
+_KEPT_BYTES, _SLOTS_MOST = 64 * 1024, 64
+_ALIGNED = 16
+
+
+def slots(fragment: int) -> int:
+    """Fragments that a sender keeps: 64 KiB of them, in a power of two, but 64 at most."""
+    places = 1
+    while places < _SLOTS_MOST and places * fragment < _KEPT_BYTES:
+        places *= 2
+    return places
+
+
+def place_bytes(fragment: int, largest: int) -> int:
+    """Of one activity in a server's table; `largest`: bytes of arguments or results."""
+    parts = (slots(fragment) * fragment, largest + FRAGMENT_MOST - HEADER, max(largest, 4))
+    return _ACTIVITY_BYTES + sum(-(-part // _ALIGNED) * _ALIGNED for part in parts)
+
+
 def bodies(size: int, fragment: int = FRAGMENT) -> tuple[int, ...]:
     """Body lengths of the PDUs of a message of `size` bytes; `fragment` is a PDU with its header."""
     room = fragment - HEADER

@@ -155,13 +155,14 @@ class Sender:
         return True
 
     def timeout(self) -> int | None:
-        """Its resend timer: the oldest fragment that is not acknowledged is lost, and goes alone. None: all are."""
+        """Its resend timer: the oldest fragment that is not acknowledged is lost, and goes alone. None: all are, by
+        facks that were too old to open a burst, so the next new one goes alone."""
         left = [number for number in sorted(self._sent) if number not in self._acked]
+        self._restart(1)
         if not left:
             return None
         self._sent[left[0]].outstanding = False
         self._sent[left[0]].lost = True
-        self._restart(1)
         return left[0]
 
     def again(self) -> None:

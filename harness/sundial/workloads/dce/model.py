@@ -10,7 +10,7 @@ from pydantic import Field
 
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import In, Whole, written
-from sundial.model.images import ImageKind
+from sundial.model.images import IMAGES, ImageKind
 from sundial.model.invalid import Invalid, Path
 from sundial.model.limits import Limit, resolve_sizes
 from sundial.model.lists import Words
@@ -32,7 +32,10 @@ from sundial.workloads.dce.expect import (
     FRAGMENT_STEP,
     PROCEDURES,
     SIZE_MOST,
+    SSS_CORE,
+    TABLE_BYTES,
     edge_sizes,
+    place_bytes,
 )
 from sundial.workloads.dce.expect_ndr import MESSAGE_MOST, lengths
 from sundial.workloads.dce.expect_pdu import HEADER
@@ -47,11 +50,12 @@ SIZES_MOST = 999
 PUT = "put"
 """What is called where neither procedures nor functions are written."""
 
-SSS_CORE = "sss-core"
-"""The platform whose tasks are the same programs, with less memory: the next three."""
 SOCKET_BYTES = 256 * 1024
-TABLE_BYTES, PLACE_BYTES = 7 * 1024 * 1024, 75 * 1024
-"""A server's activities, and one of them beside its arguments and results (guest-apps/sss-core/dce/runtime.c)."""
+"""Of a socket of SSS-CORE."""
+SERVER_MEMORY = 16 * 1024 * 1024
+"""What a machine with SSS-CORE needs for each server and its table."""
+JOB_SIZE_MOST = 65_507
+"""The largest of `sizes` that SSS-CORE takes from a job (guest-apps/sss-core/kernel/job_image.c)."""
 
 DceSemantics = Literal["at_most_once", "idempotent", "maybe", "broadcast"]
 """C706 section 6.1: the attributes of an operation."""
@@ -178,6 +182,7 @@ class DceKind:
         return resolved, findings or list(_check_memory(resolved, ends, path))
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
+        yield from _check_servers(workloads, network)
         mapped: dict[str, int] = {}
         for number, workload in enumerate(workloads):
             if not isinstance(workload, Dce) or workload.binding == "string":
@@ -197,12 +202,29 @@ def _check_one_fragment(workload: Dce, path: Path) -> Iterator[Invalid]:
             yield Invalid((*path, "functions"), what, "other functions, or a larger fragment")
 
 
+def _check_servers(workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
+    """Servers on one machine, each with a table of its own."""
+    ports: dict[str, set[int]] = {}
+    for number, workload in enumerate(workloads):
+        if not isinstance(workload, Dce):
+            continue
+        node, own = network.node(workload.server), ports.setdefault(workload.server, set())
+        own.add(workload.port)
+        if IMAGES[node.image].platform == SSS_CORE and len(own) > max(1, node.memory // SERVER_MEMORY):
+            what = f"{len(own)} servers on {workload.server!r}, which boots {node.image}, exceed its memory"
+            yield Invalid(("workloads", number, "port"), what, "a port of another workload, or memory of 16 MiB each")
+
+
 def _check_memory(workload: Dce, ends: Ends, path: Path) -> Iterator[Invalid]:
     """What SSS-CORE's nodes cannot hold: the windows of their callers, the calls of a server's clients."""
     sizes = (MESSAGE_MOST,) if workload.functions else workload.sizes
     largest = max((size for size in sizes if isinstance(size, int)), default=0)
+    small = next((name for name in ends.clients if ends.image(name).platform == SSS_CORE), None)
+    if small is not None and largest > JOB_SIZE_MOST:
+        what = f"{largest} bytes exceed what {small!r} can call with, which boots {ends.image(small).name}"
+        yield Invalid((*path, "sizes"), what, f"up to {JOB_SIZE_MOST} bytes")
     under_way = min(workload.window, max(1, -(-largest // (workload.fragment - HEADER))) * workload.fragment)
-    most, places = SOCKET_BYTES // under_way, TABLE_BYTES // (PLACE_BYTES + 2 * largest)
+    most, places = SOCKET_BYTES // under_way, TABLE_BYTES // place_bytes(workload.fragment, largest)
     serving = (ends.server, workload.threads * len(ends.clients))
     for name, callers in (serving, *((name, workload.threads) for name in ends.clients)):
         image = ends.image(name)
@@ -228,9 +250,13 @@ def _check_broadcast(workload: Dce, ends: Ends, path: Path) -> Iterator[Invalid]
         what = f"broadcast from {ends.server!r} to itself is not supported: a loopback has no broadcast"
         yield Invalid((*path, "semantics"), what, "clients on other machines")
     for client in ends.clients:
-        if len(ends.network.passed(client, ends.server)) != 1:
+        passed = ends.network.passed(client, ends.server)
+        if len(passed) != 1:
             what = f"broadcast from {client!r} does not reach {ends.server!r}, which is on another segment"
             yield Invalid((*path, "semantics"), what, "both ends on one segment")
+        elif any(ends.network.segments[name].ip_only for name in ends.network.way(*passed[0])):
+            what = f"broadcast from {client!r} cannot pass a segment with encapsulation: routed"
+            yield Invalid((*path, "semantics"), what, "another encapsulation, or other semantics")
 
 
 KIND: WorkloadKind[Dce] = DceKind()

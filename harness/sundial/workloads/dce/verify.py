@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import polars as pl
 
@@ -23,11 +24,12 @@ from sundial.judge.machine import NEVER, UNREAD_NS
 from sundial.judge.replay import Replay
 from sundial.judge.settled import Transport, Verdict, Verification
 from sundial.observe import octets_of
-from sundial.verify.deliveries import Read, closed_until, unresolved, within
 from sundial.verify.findings import Finding
+from sundial.verify.headers.arp import unresolved, within
+from sundial.verify.headers.icmp import Read, closed_until
 from sundial.verify.result import leg_json
 from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
-from sundial.workloads.dce.expect import parameters
+from sundial.workloads.dce.expect import SSS_CORE, TABLE_BYTES, parameters
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
 from sundial.workloads.dce.verify_calls import check_packets, observed, uncaused
 from sundial.workloads.dce.verify_client import OK, Client
@@ -50,7 +52,7 @@ from sundial.workloads.dce.verify_datagrams import (
 )
 from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities, bindings_missing
 from sundial.workloads.dce.verify_server import Server
-from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_server, servers_of
+from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_servers
 from sundial.workloads.dce.verify_stream import CONV
 from sundial.workloads.function_lines import check_function_line
 
@@ -61,8 +63,7 @@ UNPROVEN: tuple[str, ...] = (
     "dce: which of maybe calls that follow one another closely are executed; only how many are executed or dropped",
     "dce: how many maybe calls a server has executed whose procedures take a time; only that it is at most all",
     "dce: a second reading of the headers of PDUs whose ports tshark gives to another protocol",
-    "dce: the places of activities beyond the first 128 of a server",
-    "dce: whether an activity has the place of one that has been silent for 1 to some 6 minutes",
+    "dce: which of several activities loses its place to another, if they became idle within a quarter of a second",
 )
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "dce: that what was due was sent in time",
@@ -132,6 +133,8 @@ class _Verification(Verification[Service]):
         }
         self.explained: set[int] = set()
         """Rows of what was sent for a cause."""
+        self.not_taken: dict[UUID, frozenset[int]] = defaultdict(frozenset)
+        """By activity: when requests came that their server may have dropped."""
 
     def _drops(self, machine: str) -> Callable[[int], bool]:
         """A program is at most UNREAD_NS behind what it has read; ARP asks as soon as it sends."""
@@ -143,6 +146,8 @@ class _Verification(Verification[Service]):
         rows += check_layouts(self.traffic, {number: self._call_of(number) for number in self.owner})
         seen: list[dict[str, Any]] = []
         again: list[Finding] = []
+        for service in self.services:
+            rows += self._serve(service)
         for sides in self.sides.values():
             replay = replay_client(
                 sides, partial(self._told, sides.activity), self._drops(sides.activity.client), exact=self.exact
@@ -152,11 +157,10 @@ class _Verification(Verification[Service]):
             exchanges = sides.exchanges()
             for call in replay.histories[0].calls:
                 exchange = exchanges[call.sequence]
-                again += uncaused(call, exchange, exchanges[call.sequence + 1], sides.activity.settings)
+                taken = exchange.without(self.not_taken[sides.activity.uuid])
+                again += uncaused(call, taken, exchanges[call.sequence + 1], sides.activity.settings)
                 if call.id is not None:
                     seen.append(observed(call, sides.activity, exchange, self._mtus(sides.activity)))
-        for service in self.services:
-            rows += self._serve(service)
         ok = dict(self.calls.select("id", "ok").iter_rows())
         rows += parties.check_reporters(self.samples, self.services, lambda line: "by_opnum" in line)
         for client, step, lines in bindings_missing(run=self.run, samples=self.samples):
@@ -298,13 +302,23 @@ class _Verification(Verification[Service]):
             if not each.sent and each.machine == service.machine and each.target[1] in service.ports
         )
         # The last pause may have been too short for a report: when the run ended no frame shows.
-        breaks = pauses(arrived, self.end_ns + PAUSE_NS, exact=self.exact)
+        breaks = pauses(arrived, self.end_ns + PAUSE_NS, exact=self.exact, seen_ns=self.end_ns)
         marks = [mark for begin, end, _ in breaks for mark in (begin, end)]
         served: list[Replay[Server]] = []
         mapped: list[Replay[Server]] = []
-        for sides, machine in servers_of(list(self.sides.values()), service, seed, exact=self.exact):
-            replay = replay_server(sides, machine, marks, self.end_ns, self._drops(service.machine), exact=self.exact)
+        platforms = dict(self.ports.select("machine", "platform").rows())
+        for sides, replay in replay_servers(
+            list(self.sides.values()),
+            service,
+            seed,
+            memory=TABLE_BYTES if platforms.get(service.machine) == SSS_CORE else None,
+            marks=marks,
+            end_ns=self.end_ns,
+            drops=self._drops(service.machine),
+            exact=self.exact,
+        ):
             yield from self._findings(sides, replay)
+            self.not_taken[sides.activity.uuid] = frozenset().union(*(each.not_taken for each in replay.histories))
             (mapped if sides.activity.mapper else served).append(replay)
         of_calls, of_mapper = (Totals((each.counted for each in part), len(breaks)) for part in (served, mapped))
         works = bool(service.options.get("work_ms"))

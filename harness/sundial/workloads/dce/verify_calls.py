@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,11 @@ class Exchange:
 
     sent: list[tuple[Datagram, Pdu]] = field(default_factory=list)
     arrived: list[tuple[Datagram, Pdu]] = field(default_factory=list)
+
+    def without(self, not_taken: Collection[int]) -> Exchange:
+        """Without requests that came at these times: their server did not take them."""
+        arrived = [each for each in self.arrived if each[1].type != Type.REQUEST or each[0].whole_ns not in not_taken]
+        return Exchange(self.sent, arrived) if not_taken else self
 
     def first(self, kinds: Sequence[Type]) -> dict[int, Datagram]:
         """The first transmission of each fragment."""
@@ -91,8 +96,9 @@ def check_packets(row: Mapping[str, Any], ok: bool) -> Iterator[Finding]:
 def uncaused(call: Call, exchange: Exchange, later: Exchange, settings: Settings) -> Iterator[Finding]:
     """Fragments that were sent again though all that the two sides of the call had sent by then had come, in order.
 
-    `later`: of the activity's next call, whose request acknowledges this one: it may have been lost, too. A server
-    whose clients acknowledge later than it sends again needs no other cause.
+    `exchange`: without what its server did not take. `later`: of the next call of the activity, whose request
+    acknowledges this one: it may have been lost, too. A server whose clients acknowledge later than it sends again
+    needs no other cause.
     """
     for way, kinds in (("request", REQUEST), ("reply", RESPONSE)):
         hasty = way == "reply" and settings.resend_ns <= settings.ack_delay_ns

@@ -145,16 +145,20 @@ class Reports:
     """Its procedures take a time, so that a request of a maybe call may wait in no count yet."""
 
 
-def pauses(arrivals_ns: Sequence[int], end_ns: int, *, exact: bool = True) -> list[tuple[int, int, bool]]:
+def pauses(
+    arrivals_ns: Sequence[int], end_ns: int, *, exact: bool = True, seen_ns: int | None = None
+) -> list[tuple[int, int, bool]]:
     """When nothing came for so long that the server reported: some time after it begins, when it ends, and whether it
-    was surely long enough. `arrivals_ns`: sorted. Not `exact`: a server that waits for its host may see a longer pause
+    was surely long enough. `arrivals_ns`: sorted; `seen_ns`: until when the run surely went on, if that is not
+    `end_ns`. Not `exact`: a server that waits for its host may see a longer pause
     than the capture shows, or none."""
     found = []
     ends = [*arrivals_ns[1:], *([end_ns] if arrivals_ns else [])]
     least = PAUSE_NS if exact else PAUSE_NS // 4
     for begin, end in zip(arrivals_ns, ends, strict=True):
         if end - begin >= least:
-            found.append((begin + least - least // 4, end - 1, exact and end - begin >= PAUSE_NS + _SURE_NS))
+            surely = end if seen_ns is None else min(end, seen_ns)
+            found.append((begin + least - least // 4, end - 1, exact and surely - begin >= PAUSE_NS + _SURE_NS))
     return found
 
 

@@ -19,7 +19,7 @@ from sundial.judge.parties import options_of
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.workloads.dce import expect_ndr
-from sundial.workloads.dce.expect import FRAGMENT, parameters
+from sundial.workloads.dce.expect import ACTIVITIES, FRAGMENT, MAPPER_ACTIVITIES, parameters, place_bytes
 from sundial.workloads.dce.expect_pdu import Flags, Pdu
 from sundial.workloads.dce.verify_client import Call
 from sundial.workloads.dce.verify_datagrams import Endpoint
@@ -39,6 +39,8 @@ SEMANTICS = {
 _NDR = UUID("8a885d04-1ceb-11c9-9fe8-08002b104860")
 _TOWERS_ASKED = 4
 _REFERENT = 3
+_MAPPER_BODY = 512
+"""Room of a mapper for arguments and results (guest-apps/dce/epm.h)."""
 _HANDLE = bytes(20)
 
 
@@ -107,6 +109,13 @@ class Service(parties.Service):
         """Its own, and the mapper's if it has one."""
         mapper = int(self.options.get("mapper_port") or 0)
         return (self.port, *((mapper,) if mapper else ()))
+
+    def places(self, port: int, memory: int | None) -> int:
+        """Activities that its table at a port has places for. `memory`: bytes that it may take; None: enough."""
+        sizes = [int(each) for each in self.options.get("interface_sizes") or []]
+        largest = expect_ndr.MESSAGE_MOST if self.interface == TWELVE else max(sizes, default=0)
+        most, largest = (ACTIVITIES, largest) if port == self.port else (MAPPER_ACTIVITIES, _MAPPER_BODY)
+        return most if memory is None else min(most, memory // place_bytes(self.settings.fragment, largest))
 
     @property
     def interface(self) -> UUID:

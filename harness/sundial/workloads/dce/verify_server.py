@@ -33,6 +33,7 @@ from sundial.workloads.dce.verify_stream import (
 )
 
 PROTOCOL_ERROR, WRONG_BOOT_TIME, NOT_ANSWERED, CANCELLED = 0x1C01000B, 0x1C010006, 0x1C00000B, 0x1C00000D
+TOO_BUSY = 0x1C010014
 HALF_NS, IDLE_NS = 60_000_000_000, 300_000_000_000
 """Half a request without another packet; an activity without a call."""
 _ONCE = Flags.IDEMPOTENT | Flags.MAYBE | Flags.BROADCAST
@@ -43,6 +44,28 @@ State = Literal["unknown", "way", "recv", "run", "final", "idle"]
 
 Results = Callable[[Pdu], bytes | None]
 """What the procedure that a request calls returns; None where there is no such procedure."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """If the server does not know the activity, its next request gets this place in the server's table."""
+
+    at_ns: int
+    place: int | None
+    """None: all are in use, so the request is rejected."""
+    conv: UUID = NIL
+    """The activity of the questions that are asked from there."""
+    conv_sequence: int = 0
+    """Of the latest of them."""
+    message: None = None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Another activity gets its place; the server forgets it."""
+
+    at_ns: int
+    message: None = None
 
 
 @dataclass
@@ -56,7 +79,9 @@ class Server(Machine):
     conv: UUID = NIL
     """The activity of its own questions."""
     conv_sequence: int = 0
-    """Of the next question."""
+    """Of the latest of them."""
+    refused: bool = False
+    """The server has no place for it while it does not know it."""
     results: Results = lambda pdu: b""
     work_ns: int = 0
     """What each procedure takes at least."""
@@ -75,6 +100,8 @@ class Server(Machine):
     kept_ns: int = 0
     spread: Counter[str] = field(default_factory=Counter)
     """By how much more than `counts` it may have counted."""
+    not_taken: frozenset[int] = frozenset()
+    """When requests came that it may have dropped, as the procedure of the call before was still running."""
     way_ns: int = 0
     way_at: int = NEVER
     way_every: int = 0
@@ -93,10 +120,10 @@ class Server(Machine):
     def joins(self, other: judge.Machine[Pdu]) -> bool:
         """What it may have counted is bounded: only the sum of all activities is known."""
         assert isinstance(other, Server)
-        mine, theirs = (self.counts, self.spread, self.now_ns), (other.counts, other.spread, other.now_ns)
-        other.counts, other.spread, other.now_ns = mine
+        mine, theirs = ((each.counts, each.spread, each.now_ns, each.not_taken) for each in (self, other))
+        other.counts, other.spread, other.now_ns, other.not_taken = mine
         same = self == other
-        other.counts, other.spread, other.now_ns = theirs
+        other.counts, other.spread, other.now_ns, other.not_taken = theirs
         if same:
             names = {*self.counts, *other.counts, *self.spread, *other.spread}
             most = {
@@ -105,6 +132,7 @@ class Server(Machine):
             self.counts = Counter({name: min(self.counts[name], theirs[0][name]) for name in names})
             self.spread = Counter({name: most[name] - self.counts[name] for name in names})
             self.now_ns = min(self.now_ns, theirs[2])
+            self.not_taken |= theirs[3]
         return same
 
     def deadline(self) -> int:
@@ -210,10 +238,16 @@ class Server(Machine):
 
     # ---- packets ----
 
-    def _arrive(self, arrival: Arrival, now: int) -> None:
+    def _arrive(self, arrival: Arrival | Given | Taken, now: int) -> None:
+        if isinstance(arrival, Taken):
+            self.state = "unknown" if self.state == "idle" else self.state
+            return
+        if isinstance(arrival, Given):
+            self._place(arrival)
+            return
         pdu = arrival.message
         if pdu.type == Type.REQUEST:
-            self._request(pdu, now)
+            self._request(pdu, now, arrival.at_ns)
         elif pdu.type == Type.PING:
             self._ping(pdu, now)
         elif pdu.type == Type.ACK:
@@ -240,6 +274,13 @@ class Server(Machine):
         else:
             self.counts["strays"] += 1
 
+    def _place(self, given: Given) -> None:
+        if self.state != "unknown":
+            return
+        self.refused = given.place is None
+        if given.place is not None:
+            self.hint, self.conv, self.conv_sequence = given.place, given.conv, given.conv_sequence
+
     def _conv_answer(self, pdu: Pdu, now: int) -> None:
         if self.state != "way" or pdu.sequence != self.conv_sequence or pdu.activity != self.conv:
             self.counts["strays"] += 1
@@ -259,7 +300,7 @@ class Server(Machine):
         body = pdu.body if pdu.little_endian == self.settings.little_endian else b""
         self._answer(pdu, Type.CANCEL_ACK, "cancel_acks", body=body[:8] + bytes((present,)))
 
-    def _request(self, pdu: Pdu, now: int) -> None:
+    def _request(self, pdu: Pdu, now: int, came_ns: int) -> None:
         if pdu.boot_time not in (0, self.boot_time):
             self._reject(pdu, WRONG_BOOT_TIME)
         elif _alone(pdu) and self.state == "run":
@@ -267,13 +308,15 @@ class Server(Machine):
             self.sequence = max(self.sequence, pdu.sequence)
             self.header = replace(pdu, activity_hint=self.hint, body=b"")
             self.counts[f"{EITHER}{pdu.opnum}"] += 1
+        elif self.state == "unknown" and self.refused:
+            self._reject(pdu, TOO_BUSY)
         elif self.state == "unknown":
             self.sequence = pdu.sequence
             self._begin(pdu, now, is_known=False)
         elif pdu.sequence == self.sequence:
             self._again(pdu, now)
         elif pdu.sequence > self.sequence:
-            self._next(pdu, now)
+            self._next(pdu, now, came_ns)
         elif self.state == "idle" and pdu.flags & Flags.MAYBE and not pdu.flags & Flags.FRAGMENT:
             self._begin(pdu, now, is_known=True)
         else:
@@ -322,10 +365,11 @@ class Server(Machine):
         if self.state == "final" and self.outgoing is not None:
             self.outgoing.sender.again()
 
-    def _next(self, pdu: Pdu, now: int) -> None:
+    def _next(self, pdu: Pdu, now: int, came_ns: int) -> None:
         if self.state == "run":
             self.orphaned = True
             self.counts["dropped"] += 1
+            self.not_taken |= {came_ns}
             return
         known = self.state != "way"
         self.sequence = pdu.sequence
@@ -389,6 +433,11 @@ class Server(Machine):
             self.state = "unknown"
 
 
-def _alone(pdu: Pdu) -> bool:
+def _alone(pdu: Pdu | None) -> bool:
     """Whether it is a maybe call in one PDU."""
-    return pdu.type == Type.REQUEST and bool(pdu.flags & Flags.MAYBE) and not pdu.flags & Flags.FRAGMENT
+    return (
+        pdu is not None
+        and pdu.type == Type.REQUEST
+        and bool(pdu.flags & Flags.MAYBE)
+        and not pdu.flags & Flags.FRAGMENT
+    )

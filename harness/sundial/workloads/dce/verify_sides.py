@@ -11,12 +11,13 @@ from uuid import UUID
 
 from sundial.judge.machine import NEVER, UNREAD_NS
 from sundial.judge.replay import LATE_NS, Item, Replay, Sent
-from sundial.workloads.dce.expect_pdu import NO_HINT, BadPdu, Fack, Pdu, Type, parse, parse_fack
+from sundial.workloads.dce.expect_pdu import BadPdu, Fack, Pdu, Type, parse, parse_fack
 from sundial.workloads.dce.verify_calls import Exchange
 from sundial.workloads.dce.verify_client import Client, conv_question
 from sundial.workloads.dce.verify_datagrams import Datagram, Endpoint
 from sundial.workloads.dce.verify_names import Activity, Service, conv_activity
-from sundial.workloads.dce.verify_server import HALF_NS, IDLE_NS, Server
+from sundial.workloads.dce.verify_places import Party, Table, replay_together
+from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_stream import CONV, Arrival
 
 REAL_EARLY_NS = 200_000_000
@@ -24,8 +25,6 @@ REAL_EARLY_NS = 200_000_000
 REAL_LATE_NS = 3_600_000_000_000
 REAL_UNREAD_NS = 10_000_000_000
 """A machine waits for the host, too."""
-PLACES = 128
-"""Activities that a server has places for: the hint of each is its place."""
 _END_NS = 100_000_000
 """What is due later than so long before the end of a run need not be in it."""
 
@@ -162,81 +161,52 @@ def client_of(sides: Sides, *, exact: bool) -> Client:
     return Client(sides.activity.settings, unread_ns=unread_ns, activity=sides.activity.uuid, calls=calls)
 
 
-class Places:
-    """Which place an activity gets: one that is free again, or the next.
+def replay_servers(
+    every: Sequence[Sides],
+    service: Service,
+    seed: int,
+    *,
+    memory: int | None,
+    marks: Sequence[int],
+    end_ns: int,
+    drops: Callable[[int], bool],
+    exact: bool,
+) -> Iterator[tuple[Sides, Replay[Server]]]:
+    """All activities of one server, each in the place that it gets when it comes.
 
-    A server forgets an activity some time after the last packet of it: how long after depends on how its last call
-    ended, so between the shortest and the longest of these times the server's own word decides.
+    `memory`: bytes that its tables may have, None: enough; `marks`: when its counts are asked for; `end_ns`: of the
+    run; `drops`: as of Replay.
     """
-
-    def __init__(self, give_up_ns: int) -> None:
-        self._surely_ns = IDLE_NS + 2 * max(HALF_NS, give_up_ns)
-        self._silent: list[int] = []
-        """Since when, by place."""
-
-    def give(self, sides: Sides, first_ns: int) -> tuple[int, bool]:
-        """The place, and whether another activity had it before."""
-        free = [place for place, since in enumerate(self._silent) if since + HALF_NS <= first_ns]
-        surely = next((place for place in free if self._silent[place] + self._surely_ns <= first_ns), len(self._silent))
-        seen = _hint_seen(sides)
-        allowed = [place for place in (*free, len(self._silent)) if place <= surely]
-        place = seen if seen in allowed else surely
-        last_ns = max(each.whole_ns for _, each, _ in sides.server.arrived)
-        last_ns = max([last_ns, *(each.at_ns for _, each, _ in sides.server.sent)])
-        again = place < len(self._silent)
-        if again:
-            self._silent[place] = last_ns
-        else:
-            self._silent.append(last_ns)
-        return place, again
-
-
-def servers_of(every: Sequence[Sides], service: Service, seed: int, *, exact: bool) -> Iterator[tuple[Sides, Server]]:
-    """The machines of one server, each activity in the place that it gets when it comes."""
+    unread_ns = UNREAD_NS if exact else REAL_UNREAD_NS
     for port in service.ports:
         own = [each for each in every if (each.activity.server, each.activity.server_end[1]) == (service.machine, port)]
-        called = [each for each in own if _first_request(each) is not None]
+        called = [each for each in own if _is_called(each)]
         boot_time = _boot_time(own)
-        places = Places(service.settings.give_up_ns)
-        for sides in sorted(called, key=lambda each: _first_request(each) or 0):
-            place, again = places.give(sides, _first_request(sides) or 0)
-            hint = place if place < PLACES else _hint_seen(sides)
+        parties = []
+        for sides in called:
             machine = Server(
                 service.settings,
-                unread_ns=UNREAD_NS if exact else REAL_UNREAD_NS,
+                unread_ns=unread_ns,
                 activity=sides.activity.uuid,
                 boot_time=boot_time,
-                hint=hint,
-                conv=conv_activity(seed, service.machine, port, hint),
-                # A place counts on for who has it next.
-                conv_sequence=_conv_seen(sides) - 1 if again or place >= PLACES else 0,
                 results=partial(service.results, asked=sides.activity.server_end[0]),
                 work_ns=0 if port != service.port else int(service.options.get("work_ms") or 0) * 1_000_000,
             )
-            yield sides, machine
+            late_ns = LATE_NS if exact else REAL_LATE_NS
+            parties.append(Party(Replay([machine], late_ns, drops=drops, marks_ns=marks), sides.server.items()))
+        table = Table(service.places(port, memory), unread_ns, partial(conv_activity, seed, service.machine, port))
+        replay_together(parties, table, boot_time, end_ns - (_END_NS if exact else REAL_LATE_NS))
+        yield from ((sides, party.replay) for sides, party in zip(called, parties, strict=True))
 
 
-def _first_request(sides: Sides) -> int | None:
-    return min(
-        (each.whole_ns for _, each, pdu in sides.server.arrived if pdu.type == Type.REQUEST and pdu.interface != CONV),
-        default=None,
-    )
+def _is_called(sides: Sides) -> bool:
+    return any(pdu.type == Type.REQUEST and pdu.interface != CONV for _, _, pdu in sides.server.arrived)
 
 
 def _boot_time(every: Iterable[Sides]) -> int:
     """What the server says: it is its own."""
     said = ((each.at_ns, pdu.boot_time) for sides in every for _, each, pdu in sides.server.sent if pdu.boot_time)
     return min(said, default=(0, 0))[1]
-
-
-def _hint_seen(sides: Sides) -> int:
-    hints = (pdu.activity_hint for _, _, pdu in sides.server.sent if pdu.interface != CONV)
-    return next((hint for hint in hints if hint < PLACES), NO_HINT)
-
-
-def _conv_seen(sides: Sides) -> int:
-    questions = (pdu.sequence for _, _, pdu in sides.server.sent if pdu.interface == CONV)
-    return min(questions, default=1)
 
 
 def replay_client(
@@ -246,13 +216,4 @@ def replay_client(
     Replay."""
     replay = Replay([client_of(sides, exact=exact)], LATE_NS if exact else REAL_LATE_NS, agrees, drops)
     replay.run(sides.client.items(), NEVER - 1)
-    return replay
-
-
-def replay_server(
-    sides: Sides, machine: Server, marks: Sequence[int], end_ns: int, drops: Callable[[int], bool], *, exact: bool
-) -> Replay[Server]:
-    """`marks`: when its counts are asked for; `end_ns`: of the run; `drops`: as of Replay."""
-    replay = Replay([machine], LATE_NS if exact else REAL_LATE_NS, drops=drops)
-    replay.run(sides.server.items(), end_ns - (_END_NS if exact else REAL_LATE_NS), marks)
     return replay

@@ -17,7 +17,7 @@ from sundial.expect.ip import IP_HEADER, UDP_HEADER
 from sundial.judge import machine as judge
 from sundial.judge.machine import NEVER
 from sundial.verify.sockets.pattern import pattern
-from sundial.workloads.dce.expect import bodies
+from sundial.workloads.dce.expect import bodies, slots
 from sundial.workloads.dce.expect_pdu import (
     FACK_FIXED,
     HEADER,
@@ -51,7 +51,6 @@ BACKOFF = 4
 """Intervals double up to so many times the first."""
 OSF_FIRST, OSF_MOST = 1024, 1464
 """Of the OSF runtime: its first fragment, and what each receiver must take (C706 section 12.5.2)."""
-_KEPT_MOST, _SLOTS_MOST = 64 * 1024, 64
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,8 @@ class Settings:
 
     @property
     def memory(self) -> int:
-        """Fragments that a sender has room for: 64 KiB, in a power of two of places."""
-        places = 1
-        while places < _SLOTS_MOST and places * self.fragment < _KEPT_MOST:
-            places *= 2
-        return places
+        """Fragments that a sender has room for."""
+        return slots(self.fragment)
 
 
 @lru_cache(maxsize=32)

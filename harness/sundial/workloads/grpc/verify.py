@@ -65,6 +65,7 @@ class _Verification(Verification[Service]):
     service = Service
 
     def prepare(self) -> None:
+        self.speeds = switches.Speeds(self.run)
         self.steps = steps(self.run, self.samples)
         ends = {end for each in self.services for end in each.ends}
         self.found = conversations(self.run, self.frames, ends)
@@ -168,6 +169,7 @@ class _Verification(Verification[Service]):
         counted: dict[tuple[str, int], int] = {}
         ports: dict[tuple[str, int], set[int]] = {}
         servers: dict[tuple[str, int], int] = {}
+        waits: dict[tuple[str, int], bool] = {}
         broke: set[tuple[str, int]] = set()
         for connection, again in zip(self.connections, self.again, strict=True):
             link = connection.link
@@ -175,6 +177,7 @@ class _Verification(Verification[Service]):
                 key = (link.step.client, call.batch)
                 ports.setdefault(key, set()).add(link.conversation.client[1])
                 servers[key] = link.step.server[1]
+                waits[key] = self.speeds.waits(link.step.client, link.conversation.server_machine)
                 # The client's kernel counts from the connection's beginning on.
                 opening = 0 if place else again[False].get(-1, 0)
                 counted[key] = counted.get(key, 0) + again[False].get(place, 0) + opening
@@ -185,7 +188,7 @@ class _Verification(Verification[Service]):
             if line.get("app") not in BY_CLIENT or (client, batch) not in ports:
                 continue
             where = f"nodes/{client} batch {batch}"
-            yield from switches.check_batch(where, line, answered.get((client, batch), 0), exact=self.exact)
+            yield from switches.check_batch(where, line, answered.get((client, batch), 0), waits=waits[client, batch])
             own, server_port = ports[client, batch], servers[client, batch]
             if line.get("server_port") != server_port:
                 yield Finding(None, f"{where} server_port", str(server_port), str(line.get("server_port")))
@@ -285,8 +288,8 @@ class _Verification(Verification[Service]):
                 if line.get(name) != expected:
                     yield Finding(None, f"{where} {name}", str(expected), str(line.get(name)))
             before = said
-        alone = len(own) == 1
-        yield from switches.check_counters(where, lines[-1], before, alone=alone, exact=self.exact)
+        waits = [self.speeds.waits(service.machine, each.conversation.client_machine) for each in own] == [True]
+        yield from switches.check_counters(where, lines[-1], before, waits=waits)
         if service.die_call is not None and (due := min(service.die_call, sum(most.values()))) != total:
             yield Finding(None, f"{where} calls", f"{due}: it is killed in call {service.die_call}", str(total))
 

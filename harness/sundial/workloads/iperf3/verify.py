@@ -96,7 +96,7 @@ class _Iperf3(Verifier):
             rows += _check_test(run, test, own, known, streams, taken)
         taken |= _refused(known) | _begun_by(run, given_up, table, known, taken)
         of_tests = known.filter(pl.col("flow").is_in(list(taken)))
-        transit = transit_of(frames, ports_of(run))
+        transit = transit_of(frames, ports_of(run), run)
         segment = pl.format("{} bytes at {}", "data", "pos")
         datagrams = of_tests.filter(pl.col("protocol") == flows.UDP)
         sides = ["flow", "reply", "udp_length", "udp_head"]

@@ -77,7 +77,7 @@ class _Mbcf:
         over_mbcf = _with_view(frames.filter(pl.col("mbcf_op").is_not_null()), run)
         if over_mbcf.is_empty():
             return _no_frames(calls)
-        exact, transit = run.clock == "virtual", transit_of(frames, ports_of(run))
+        exact, transit = run.clock == "virtual", transit_of(frames, ports_of(run), run)
         waits, own_ns, end_ns = _waits(run, frames) if exact else ({}, {}, {})
         channels = check_channels(over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns, end_ns=end_ns)
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")

@@ -42,6 +42,7 @@ CROSSING_NS = 5_000_000
 UNPROVEN: tuple[str, ...] = (
     "MBCF: that a frame acknowledges all that had come when it left; only that all is acknowledged when that is due, up"
     " to 512,000 instructions of the node later (where it is a process 2,500,000 and 10 ms)",
+    "MBCF: that a process acknowledges anything between the end of its task and its own",
 )
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "MBCF: why a frame was retransmitted, and that acknowledgements leave in time: a machine also waits for the host",
@@ -59,7 +60,7 @@ _UNACKNOWLEDGING = (*_HANDSHAKE, RST)
 _COLUMNS = (
     "row", "time_ns", "view", "mbcf_op", "mbcf_flags", "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_seq",
     "mbcf_ack", "mbcf_target_epoch", "mbcf_digest", "mbcf_op_id", "mbcf_status", "mbcf_last", "mbcf_nonce",
-    "mbcf_echo",
+    "mbcf_echo", "mbcf_target_task",
 )  # fmt: skip
 
 
@@ -83,6 +84,7 @@ class _Sighting(NamedTuple):
     last: int
     nonce: int
     echo: int
+    target_task: int
 
 
 @dataclass
@@ -144,6 +146,8 @@ class Channels:
     """Row of a first frame -> when it was accepted."""
     sent_ns: dict[int, int]
     """Row of a first frame -> when it was sent."""
+    acked_ns: dict[int, int]
+    """Row of a first frame -> when its receiver first sent an acknowledgement of it."""
     sure_ns: dict[int, int]
     """Row of a first frame -> when its sender took an acknowledgement of it that completes operations."""
     refused: dict[int, int]
@@ -163,7 +167,7 @@ def check_channels(
     """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: the capture shows how long frames wait;
     by node, `contentions` say when it could send, `own_ns` how long it may take by itself to send an ACK, and `end_ns`
     until when it ran."""
-    walk = _Walk(exact_time, contentions, own_ns)
+    walk = _Walk(exact_time, contentions, own_ns, frozenset(end_ns))
     # A frame that arrives at the very moment another one leaves had not been seen when that was made.
     ordered = frames.filter(pl.col("view").is_in(["sent", "received"])).sort(
         "time_ns", "view", "row", descending=[False, True, False]
@@ -177,8 +181,16 @@ def check_channels(
 class _Walk:
     """Goes through the frames of all channels in the order of time."""
 
-    def __init__(self, exact_time: bool, contentions: Mapping[int, Contention], own_ns: Mapping[int, int]) -> None:
-        self.exact, self.contentions, self.own_ns = exact_time, contentions, own_ns
+    def __init__(
+        self,
+        exact_time: bool,
+        contentions: Mapping[int, Contention],
+        own_ns: Mapping[int, int],
+        kernels: frozenset[int],
+    ) -> None:
+        self.exact, self.contentions, self.own_ns, self.kernels = exact_time, contentions, own_ns, kernels
+        self.leaving: set[tuple[int, int]] = set()
+        """Nodes, with their epochs, that are processes whose task has ended: they end, too."""
         self.channels: dict[tuple[int, int, int, int], Channel] = {}
         self.epochs: dict[int, int] = {}
         self.asked: dict[tuple[int, int], int] = {}
@@ -198,6 +210,7 @@ class _Walk:
         self.accepted: list[int] = []
         self.received: dict[int, int] = {}
         self.sent_ns: dict[int, int] = {}
+        self.acked_ns: dict[int, int] = {}
         self.sure_ns: dict[int, int] = {}
         self.refused: dict[int, int] = {}
         self.filling: set[int] = set()
@@ -226,6 +239,8 @@ class _Walk:
         if self.epochs.get(frame.source) != frame.epoch or op != SYN:
             self.busy.add((frame.source, frame.target))
         self.epochs[frame.source] = frame.epoch
+        if op == CLOSE and frame.target_task == 0 and frame.source not in self.kernels:
+            self.leaving.add((frame.source, frame.epoch))
         if op >= FIRST_SEQUENCED:
             fresh = self.leaves(forth, row, time, frame.flags, seq, frame.digest)
             if fresh is not None:
@@ -436,7 +451,7 @@ class _Walk:
     def acknowledges(self, channel: Channel, row: int, time: int, op: int, ack: int, unsure: bool) -> None:
         self.overdue(channel, row, time)
         for passed in self._backwards(ack, channel.acked, channel):
-            passed.acked_ns = time
+            passed.acked_ns = self.acked_ns[passed.row] = time
         channel.acked = _later(channel.acked, ack)
         if not unsure:
             for passed in self._backwards(ack, channel.succeeded, channel):
@@ -447,7 +462,7 @@ class _Walk:
             self.fault("mbcf.ack", "an acknowledgement that is due", wrong, row)
 
     def overdue(self, channel: Channel, row: int | None, time: int) -> None:
-        if not self.exact:
+        if not self.exact or (channel.target, self.epochs.get(channel.target)) in self.leaving:
             return
         due = channel.receiver.late(time)
         if due is not None:
@@ -483,8 +498,8 @@ class _Walk:
                     "mbcf.unsure", "UNSURE only where an error may be on its way", "UNSURE without an error", row
                 )
         return Channels(
-            as_table(self.faults), self.first, self.again, self.accepted, self.received, self.sent_ns, self.sure_ns,
-            self.refused, self.filling,
+            as_table(self.faults), self.first, self.again, self.accepted, self.received, self.sent_ns, self.acked_ns,
+            self.sure_ns, self.refused, self.filling,
         )  # fmt: skip
 
 

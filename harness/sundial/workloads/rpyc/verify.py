@@ -57,6 +57,7 @@ class _Verification(Verification[Service]):
     service = Service
 
     def prepare(self) -> None:
+        self.speeds = switches.Speeds(self.run)
         self.planned = planned(self.run, self.samples, self.calls)
         ends: set[End] = {end for each in self.services for end in each.ends} | {each.server for each in self.planned}
         self.found = conversations(self.run, self.frames, ends)
@@ -93,13 +94,17 @@ class _Verification(Verification[Service]):
                 executed[service.machine, service.port] = Counter()
         if not self.run.by_hand:
             connections = Counter(each.server for each in self.found.all)
-            alone = {server for server, count in connections.items() if count == 1}
+            waiting = {
+                each.server
+                for each in self.found.all
+                if connections[each.server] == 1 and self.speeds.waits(each.server_machine, each.client_machine)
+            }
             self.rows += check_counters(
                 self.samples,
                 self.services,
                 executed,
                 self.answered,
-                alone if self.exact else set(),
+                waiting,
                 reporting.is_due(self.run),
             )
             for service in self.services:
@@ -162,13 +167,14 @@ class _Verification(Verification[Service]):
                 self.observed.append(_observed(called, spans))
         if difference is None and not unjudged:
             self.rows += _check_batches(conversation, replay, plan)
-            self.rows += self._check_switches(plan, replay)
+            self.rows += self._check_switches(conversation, plan, replay)
 
-    def _check_switches(self, plan: Planned, replay: Replay) -> Iterator[Finding]:
+    def _check_switches(self, conversation: Conversation, plan: Planned, replay: Replay) -> Iterator[Finding]:
         """Of the client, batch by batch."""
+        waits = self.speeds.waits(plan.machine, conversation.server_machine)
         for batch, said in zip(replay.client.batches, plan.batches, strict=True):
             answered = sum(each.answered >= 0 and not plan.rows[each.id].warmup for each in batch.calls)
-            yield from switches.check_batch(said.where, said.line, answered, exact=self.exact)
+            yield from switches.check_batch(said.where, said.line, answered, waits=waits)
 
     def _check_death(self, service: Service, executed: Mapping[str, int] | None) -> Iterator[Finding]:
         """Whether it ended its connections, and where; each has a thread of its own."""

@@ -134,13 +134,13 @@ def check_counters(
     known: Sequence[Service],
     executed: Mapping[tuple[str, int], Mapping[str, int]],
     answered: Mapping[tuple[str, int], Mapping[str, int]],
-    alone: Set[End],
+    waiting: Set[End],
     due: bool,
 ) -> Iterator[Finding]:
     """The last line of each server against the calls that came to it; earlier lines say no more than later ones.
     `due`: there must be one. `executed`: by machine and port, of those whose connections were all found right, and
-    `answered` of the same; one that is killed may not have read all that came. `alone`: servers with one, whose context
-    switches have a least."""
+    `answered` of the same; one that is killed may not have read all that came. `waiting`: servers
+    whose context switches have a least (`switches.Speeds`)."""
     yield from parties.check_reporters(samples, known, lambda line: line.get("app") == SERVER)
     for service in known:
         own, where = service.lines(samples), service.where
@@ -167,9 +167,9 @@ def check_counters(
         together = sum(seen for seen in said.values() if isinstance(seen, int))
         if service.die_call is not None and together != own[-1].get("calls"):
             yield Finding(None, f"{where} counters by_function", f"{own[-1].get('calls')} together", str(together))
-        one = any(end in alone for end in service.ends)
+        waits = any(end in waiting for end in service.ends)
         called = right if service.die_call is None else said
-        yield from switches.check_counters(f"{where} counters", own[-1], called, alone=one, exact=one)
+        yield from switches.check_counters(f"{where} counters", own[-1], called, waits=waits)
         for before, after in pairwise(own):
             if not before.get("calls", 0) <= after.get("calls", 0):
                 yield Finding(

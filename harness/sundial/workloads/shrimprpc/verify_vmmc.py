@@ -316,13 +316,14 @@ def _check_counters(evidence: Evidence, served: Mapping[int, _Served]) -> Iterat
         lines = [line for line in records if line.get("type") == "counters" and line.get("app") == _SERVER]
         due = served.get(evidence.nodes.get(name, 0), _Served())
         counted = dict(lines[-1].get("by_procedure", {})) if lines else {}
+        node = evidence.nodes.get(name, 0)
+        wrote = evidence.wrote_counts(node)
         for procedure in PROCEDURES:
-            least, most = due.least[procedure], due.most[procedure]
+            least, most = due.least[procedure] * wrote, due.most[procedure]
             seen = int(counted.get(procedure, 0))
             if not least <= seen <= most:
                 expected = str(least) if least == most else f"{least} to {most}"
                 yield Finding(None, f"counted.{procedure}", expected, f"{seen} by {name}'s own count")
-        node = evidence.nodes.get(name, 0)
         asked = sum(
             each.granted and each.exporter == node and each.name.startswith(PREFIX) for each in evidence.imports
         )
@@ -336,6 +337,7 @@ def _check_counters(evidence: Evidence, served: Mapping[int, _Served]) -> Iterat
         more["overtaken"] = (0, sum(due.most.values()))
         for what, (least, most) in more.items():
             seen = int(lines[-1].get(what, least)) if lines else least
+            least *= wrote
             if not least <= seen <= most:
                 yield Finding(None, f"counted.{what}", f"{least} to {most}", f"{seen} by {name}'s own count")
         wrong = max((int(line.get("bad_payload", 0)) for line in lines), default=0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from sundial.expect import Shape
@@ -38,7 +39,10 @@ PORT_MAPPER = 111
 PORTMAP = 100_000
 _SHOWN = 160
 """Bytes of a message that are compared; longer ones are none of these two."""
-UNPROVEN = ("the xid of a question to the port mapper, and the port that it comes from, which are its client's choice",)
+UNPROVEN = (
+    "the xid of a question to the port mapper, and the port that it comes from, which are its client's choice",
+    "bytes of a question to the port mapper, or of its answer, behind the first fragment, except their checksum",
+)
 _IN_HEXADECIMAL = {name: f"{number:08x}" for name, number in IP_PROTOCOL.items()}
 
 GETPORT, PORTMAP_VERSION_2 = "3", "100000"
@@ -98,7 +102,7 @@ def check_bindings(
             _turns(bindings, calls),
         ]
     )
-    rows = pl.concat([inside.select("row"), _late(asked, inside).select("row")])
+    rows = pl.concat([inside.select("row"), _late(asked, inside).select("row"), _fragments(frames, inside)])
     return Background(problems, rows.select("row", pl.lit("binding").alias("class")))
 
 
@@ -110,6 +114,13 @@ def _late(asked: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
     questions = inside.filter("asks").select(names).drop_nulls().unique()
     by_client = pl.col("asks") & (pl.col("direction") == OUTBOUND)
     return late.filter(~by_client).join(questions, on=names, how="semi")
+
+
+def _fragments(frames: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
+    """Rows of the further fragments of datagrams, which name no port (RFC 791)."""
+    begun = inside.filter("more", pl.col("fragment_offset") == 0)
+    further = frames.filter(pl.col("fragment_offset") > 0)
+    return further.join(begun, on=["source", "target", "ip_id"], how="semi").select("row")
 
 
 def _bindings(
@@ -159,7 +170,9 @@ def _lengths(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     ).with_columns(
         reply=~pl.col("asks"),
         call=pl.lit(None, pl.UInt32),
-        length=pl.when("asks").then(expected.request.packets[0].data).otherwise(expected.reply.packets[0].data),
+        length=pl.when("asks")
+        .then(sum(each.data for each in expected.request.packets))
+        .otherwise(sum(each.data for each in expected.reply.packets)),
         rows=pl.concat_list("row"),
     )
     field = pl.when("reply").then(pl.lit("binding.reply.length")).otherwise(pl.lit("binding.request.length"))
@@ -167,11 +180,12 @@ def _lengths(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
 
 
 def _contents(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
-    """Every byte behind the xid of what is asked and answered."""
+    """Every byte behind the xid of what is asked and answered; of a datagram in fragments, those of the first."""
     table = udp.filter(pl.col("fragment_offset") == 0, pl.col("udp_length").is_not_null())
     octets = octets_of(table, [(run.path / name, name) for name in run.captures])
     head = table["ip_header"].cast(pl.Int64).to_numpy() + ETHERNET_HEADER + UDP_HEADER
-    lengths = table["udp_length"].cast(pl.Int64).to_numpy() - UDP_HEADER
+    ends = (ETHERNET_HEADER + table["ip_length"].cast(pl.Int64)).to_numpy()
+    lengths = np.minimum(table["udp_length"].cast(pl.Int64).to_numpy() - UDP_HEADER, ends - head)
     shown = [bytes(row[:length]).hex() for row, length in zip(octets.matrix(head, _SHOWN), lengths, strict=True)]
     words = (CALL_TYPE, RPC_VERSION, PORTMAP, 2, int(GETPORT), 0, 0, 0, 0)
     call = "".join(f"{word:08x}" for word in words)
@@ -183,12 +197,16 @@ def _contents(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     )
     reply = "".join(f"{word:08x}" for word in (REPLY_TYPE, ACCEPTED, 0, 0, SUCCESS))
     said = pl.col("said").str.slice(8)
+    here = said.str.len_chars()
     begin, port = said.str.slice(0, len(reply)), said.str.slice(len(reply))
     given = port.str.to_integer(base=16, strict=False)
     answered = (begin == reply) & (port.str.len_chars() == 8) & ((given == pl.col("bound_port")) | (given == 0))
+    cut = pl.col("more") & (here < len(reply) + 8)
+    answered = pl.when(cut).then(pl.lit(reply).str.slice(0, here) == begin).otherwise(answered)
+    asked = pl.when("more").then(asked.str.slice(0, here)).otherwise(asked)
     table = table.with_columns(
-        pl.Series("said", shown, dtype=pl.String), call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"), asked=asked
-    )
+        pl.Series("said", shown, dtype=pl.String), call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")
+    ).with_columns(asked=asked)
     return pl.concat(
         [
             findings(

@@ -19,6 +19,7 @@ from sundial.segments.vmmc.model import Backplane, duration_ps
 from sundial.segments.vmmc.wire import AU, DU, HEADER
 from sundial.verify.findings import Finding
 from sundial.verify.samples import RunSamples
+from sundial.verify.sockets.served import PAUSE_NS, WRITING_INSTRUCTIONS
 
 OWN_PREFIX = "client."
 """Of names of what clients export for their servers."""
@@ -109,6 +110,15 @@ class Evidence:
     def instructions_ns(self, node: int, count: float) -> float | None:
         """How long so many take a node; None where that is not known."""
         return 1000 * count / self.mips[node] if node in self.mips else None
+
+    def wrote_counts(self, node: int) -> bool:
+        """False if a run of the virtual clock ended before a server there had the time to write its last counts."""
+        end_ns = (self.run.counters or {}).get("virtual_ns")
+        if self.run.clock != "virtual" or not isinstance(end_ns, int):
+            return True
+        times = (self.packets["arrived_ns"].max(), self.samples["end_ns"].max())
+        last_ns = max((int(each) for each in times if isinstance(each, int)), default=0)
+        return end_ns - last_ns >= PAUSE_NS + (self.instructions_ns(node, WRITING_INSTRUCTIONS) or 0)
 
     def deliberate_ns(self, node: int, length: int) -> float:
         """How long the node's adapter takes from the start of a deliberate update until so many bytes leave."""

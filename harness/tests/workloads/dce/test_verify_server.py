@@ -72,6 +72,18 @@ def test_maybe_calls_are_executed_or_dropped_and_never_answered() -> None:
     assert found(server(), *asks, at("> response", 5))
 
 
+def test_request_that_comes_while_the_call_before_runs_is_not_taken() -> None:
+    """Of two fragments, behind a maybe call whose procedure takes 50 ms."""
+    items = [at("< request seq=40 maybe new", 1), at("< request 0/2 seq=41 maybe new", 20)]
+    replay = Replay([replace(server(), work={40: 50 * MS, 41: 0})])  # type: ignore[call-arg]
+    replay.run(items, 40 * MS)
+    assert {each.not_taken for each in replay.histories} == {frozenset({20 * MS})}
+    other = replay.histories[0].clone()
+    other.not_taken = frozenset()
+    assert other.joins(replay.histories[0])
+    assert other.not_taken == {20 * MS}
+
+
 def test_histories_that_only_count_otherwise_are_one() -> None:
     one = server()
     other = one.clone()

@@ -97,6 +97,28 @@ def test_the_timer_sends_the_oldest_alone() -> None:
     assert sender.timeout() is None
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_timer_sends_the_next_where_old_facks_have_acknowledged_all(policy: Policy) -> None:
+    """Facks that were overtaken by the fack of a later transmission acknowledge, and open no burst."""
+    sender = Sender(policy, 20, window=8)
+    for serial in (0, 1):  # the second is the timer's
+        sender.sent(0, serial, asked=True)
+        sender.timeout()
+    sender.fack(0, (), 1, 8)
+    fragments = []
+    while (ready := sender.next()) is not None:
+        sender.sent(ready[0], 2 + len(fragments), ready[1])
+        fragments.append(ready[0])
+    last = max(fragments)
+    sender.timeout()
+    assert sender.next() == (1, True)
+    sender.sent(1, 50, asked=True)
+    assert not sender.fack(last, (), 0, 8)
+    assert sender.next() is None
+    assert sender.timeout() is None
+    assert sender.next() == (last + 1, True)
+
+
 @given(
     st.sampled_from(POLICIES),
     st.integers(1, 60),

@@ -66,6 +66,19 @@ impl CaptureFile {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
+    /// Appends a comment of `at` that belongs to no packet.
+    pub(super) fn append_note(
+        &mut self,
+        at: Time,
+        interface: usize,
+        text: &str,
+    ) -> Result<(), CaptureError> {
+        let interface = u32::try_from(interface).expect("a segment has few ports");
+        let stamp_ns = self.epoch_ns + at.as_ns_ceil();
+        pcapng::put_comment(&mut self.buffer, interface, stamp_ns, text);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
     /// Whether the file has everything.
     pub(super) fn is_written(&self) -> bool {
         self.buffer.is_empty()

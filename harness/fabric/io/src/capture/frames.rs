@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use sundial_core::{Fate, Frame, Segment, Time};
+use sundial_core::{Direction, Fate, Frame, Segment, Time};
 
 use super::ordered::{Ordered, Records};
 use super::{CaptureError, CaptureFile};
@@ -12,11 +12,13 @@ use crate::SegmentConfig;
 /// `NAME.pcapng`.
 pub(super) type FrameCapture = Ordered<FrameRecord>;
 
-/// A frame, and why it is on the fate interface.
+/// What the capture has of an instant.
 #[derive(Debug)]
-pub(super) struct FrameRecord {
-    pub(super) frame: Frame,
-    pub(super) fate: Option<Box<Fate>>,
+pub(super) enum FrameRecord {
+    /// A frame, and why it is on the fate interface.
+    Frame { frame: Frame, fate: Option<Box<Fate>> },
+    /// A comment alone.
+    Note(String),
 }
 
 impl Records for FrameRecord {
@@ -25,15 +27,32 @@ impl Records for FrameRecord {
     }
 
     fn put(&self, _index: usize, _stamp_ns: u64, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.frame);
+        if let Self::Frame { frame, .. } = self {
+            out.extend_from_slice(frame);
+        }
     }
 
     fn fate(&self, _index: usize) -> Option<&Fate> {
-        self.fate.as_deref()
+        match self {
+            Self::Frame { fate, .. } => fate.as_deref(),
+            Self::Note(_) => None,
+        }
+    }
+
+    fn note(&self) -> Option<&str> {
+        match self {
+            Self::Frame { .. } => None,
+            Self::Note(text) => Some(text),
+        }
     }
 }
 
 impl FrameCapture {
+    /// Takes a comment of `at`, for the fate interface.
+    pub(super) fn add_note(&mut self, at: Time, text: String) {
+        self.add(at, self.interfaces() - 1, Direction::Unknown, FrameRecord::Note(text));
+    }
+
     /// Creates the file in `directory`, which must exist, for what `model` records.
     pub(super) fn create(
         directory: &Path,

@@ -19,6 +19,11 @@ pub(super) trait Records {
 
     /// What the packet comment of record `index` says.
     fn fate(&self, index: usize) -> Option<&Fate>;
+
+    /// Where it is a comment alone, without a packet: what it says.
+    fn note(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A file whose records are in order of (time, sequence of emission, index).
@@ -74,6 +79,11 @@ impl<R: Records> Ordered<R> {
             room: most,
             last_words: last_words.unwrap_or_default(),
         }
+    }
+
+    /// How many there are.
+    pub(super) fn interfaces(&self) -> usize {
+        self.lanes.len() / DIRECTIONS.len()
     }
 
     /// Takes records, the first of them stamped `at`, in the order in which the model emits them.
@@ -163,6 +173,9 @@ fn write<R: Records>(
 ) -> Result<(), CaptureError> {
     let Waiting { key: (at, _), index, records } = first;
     let (interface, direction) = (number / DIRECTIONS.len(), DIRECTIONS[number % DIRECTIONS.len()]);
+    if let Some(text) = records.note() {
+        return file.append_note(*at, interface, text);
+    }
     let put = |stamp_ns, out: &mut Vec<u8>| records.put(*index, stamp_ns, out);
     let fate = records.fate(*index).map(Fate::comment);
     let comment = match fate {

@@ -61,7 +61,22 @@ fn every_refusal_is_one_line_that_names_file_and_field() {
             "\"propagation_ns\": 1000",
             "\"queue_frames\": 3",
             "segments[0].queue_frames: unknown field `queue_frames`, expected one of `rate_bps`, \
-             `propagation_ns`, `impairments` (kind link)",
+             `propagation_ns`, `impairments`, `timeline` (kind link)",
+        ),
+        (
+            "\"propagation_ns\": 1000",
+            "\"timeline\": [{\"at_ns\": 5, \"note\": \"\"}, {\"at_ns\": 5, \"note\": \"\"}]",
+            "segments[0].timeline[1].at_ns: must be later than that of the change before",
+        ),
+        (
+            "\"propagation_ns\": 1000",
+            "\"timeline\": [{\"at_ns\": 5, \"note\": \"\", \"cut\": [2]}]",
+            "segments[0].timeline[0].cut[0]: no port 2; ports are 0 to 1",
+        ),
+        (
+            "\"propagation_ns\": 1000",
+            "\"timeline\": [{\"at_ns\": 5, \"note\": \"\", \"impairments\": {\"0\": {\"loss\": 2}}}]",
+            "segments[0].timeline[0].impairments.0.loss: 2 is outside 0 to 1",
         ),
         (
             "\"machine\": \"b\", \"nic\": 0",

@@ -105,7 +105,7 @@ impl Reference {
             let (due, port, frame) = match output {
                 Output::Deliver { due, port, frame } => (due, port, Some(frame)),
                 Output::TxDone { due, port } => (due, port, None),
-                Output::Record { .. } | Output::Train { .. } => continue,
+                Output::Record { .. } | Output::Note { .. } | Output::Train { .. } => continue,
             };
             match (self.config.segments[segment].ports[port].end, frame) {
                 (End::Machine { machine, nic }, frame) => {

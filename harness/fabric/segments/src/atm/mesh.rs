@@ -79,16 +79,28 @@ impl Mesh {
     pub(super) fn decide(&self, port: usize, frame: &Frame) -> Decision {
         let (header, payload) = Header::parse(frame).expect("shorter frames are refused");
         match &self.routes {
-            None => {
-                let owner = self.macs.iter().position(|&mac| mac == header.destination);
-                owner.filter(|&to| to != port).map_or(Decision::Flood, Decision::One)
-            }
+            None => self.owner(port, header.destination).map_or(Decision::Flood, Decision::One),
             Some(routes) => match header.ethertype {
-                ETHERTYPE_IPV4 => route(routes, port, payload),
+                ETHERTYPE_IPV4 => self.route(port, header.destination, payload),
                 ETHERTYPE_ARP => self.answer(routes, port, payload),
                 _ => not_ip(),
             },
         }
+    }
+
+    /// The port of the machine with an address, another than `port`.
+    fn owner(&self, port: usize, address: Address) -> Option<usize> {
+        self.macs.iter().position(|&mac| mac == address).filter(|&owner| owner != port)
+    }
+
+    /// The way of an IP packet: the channel of its next hop (RFC 2225, section 7), which ARP has named by its MAC address.
+    /// The packet's own destination may be behind that hop.
+    fn route(&self, port: usize, next_hop: Address, packet: &[u8]) -> Decision {
+        if packet.len() < IPV4_HEADER_BYTES || packet[0] >> 4 != 4 {
+            return not_ip();
+        }
+        let unknown = || no_vc(address(&packet[16..20]));
+        self.owner(port, next_hop).map_or_else(unknown, Decision::One)
     }
 
     /// The answer to an ARP request about a machine at another port.
@@ -125,13 +137,6 @@ impl Mesh {
         restored[6..12].copy_from_slice(&self.macs[from].0);
         restored.into()
     }
-}
-
-fn route(routes: &[Vec<Ipv4Addr>], port: usize, packet: &[u8]) -> Decision {
-    if packet.len() < IPV4_HEADER_BYTES || packet[0] >> 4 != 4 {
-        return not_ip();
-    }
-    find(routes, port, address(&packet[16..20])).map_or_else(|drop| drop, Decision::One)
 }
 
 /// The port behind which `address` is, another than `port`.
@@ -192,12 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_routed_by_their_destination() {
+    fn packets_go_to_their_next_hop() {
         let routed = routed();
-        let to = |host| routed.decide(0, &frame([2, 0, 0, 0, 0, 1], 0x0800, &packet_to(host)));
-        assert_eq!(to(3), Decision::One(2));
-        assert_eq!(to(9), no_vc(Ipv4Addr::new(10, 0, 0, 9)));
-        assert_eq!(to(1), no_vc(Ipv4Addr::new(10, 0, 0, 1)), "that is the sender");
+        let by = |mac, host| routed.decide(0, &frame([2, 0, 0, 0, 0, mac], 0x0800, &packet_to(host)));
+        assert_eq!(by(2, 3), Decision::One(2));
+        assert_eq!(by(1, 77), Decision::One(1), "behind a router");
+        assert_eq!(by(9, 9), no_vc(Ipv4Addr::new(10, 0, 0, 9)));
+        assert_eq!(by(0, 2), no_vc(Ipv4Addr::new(10, 0, 0, 2)), "that is the sender");
         for (ethertype, payload) in [(0x86dd, &[0x60; 40][..]), (0x0800, &[0x45; 19])] {
             assert_eq!(routed.decide(0, &frame([0xff; 6], ethertype, payload)), not_ip());
         }

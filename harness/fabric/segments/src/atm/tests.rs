@@ -97,6 +97,7 @@ impl Outcome {
                     self.fates.push((at, fate.expect("it has one").words()));
                 }
                 Output::Record { .. } => {}
+                Output::Note { .. } => unreachable!("it has no timeline"),
                 Output::Train { capture, at, interface, direction, train } => {
                     self.trains.push(Recorded { capture, interface, direction, at, train });
                 }

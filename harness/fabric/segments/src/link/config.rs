@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use sundial_core::{Invalid, Segment, SegmentKind, SegmentParameters, Span, check_rate};
+use sundial_core::{
+    Change, Invalid, Segment, SegmentKind, SegmentParameters, Span, check_order, check_rate,
+};
 
-use super::{Impairments, Link, LinkParameters};
+use super::{Impairments, Link, LinkChange, LinkParameters};
 
 /// A link as `fabric.json` has it.
 #[derive(Debug, Deserialize)]
@@ -18,6 +20,9 @@ pub struct Config {
     /// By sending port.
     #[serde(default)]
     impairments: BTreeMap<String, Impairments>,
+    /// In order of time.
+    #[serde(default)]
+    timeline: Vec<Change<Impairments>>,
 }
 
 impl SegmentKind for Config {
@@ -30,25 +35,43 @@ impl SegmentKind for Config {
             return Err(Invalid::new("ports", message));
         }
         check_rate(self.rate_bps, "rate_bps")?;
-        let mut impairments = [None, None];
-        for (port, settings) in self.impairments {
-            let field = format!("impairments.{port}");
-            let place = match port.as_str() {
-                "0" => &mut impairments[0],
-                "1" => &mut impairments[1],
-                _ => {
-                    let message = "keys are the sending ports \"0\" and \"1\"";
-                    return Err(Invalid::new(field, message));
-                }
-            };
-            settings.check().map_err(|invalid| invalid.within(&field))?;
-            *place = Some(Box::new(settings));
-        }
+        let impairments = by_way(self.impairments)?;
+        check_order(&self.timeline)?;
+        let timeline = self.timeline.into_iter().enumerate().map(|(index, change)| {
+            check_change(change).map_err(|invalid| invalid.within(&format!("timeline[{index}]")))
+        });
+        let timeline = timeline.collect::<Result<_, _>>()?;
         let propagation = Span::from_ns(self.propagation_ns);
-        Ok(LinkParameters { rate_bps: self.rate_bps, propagation, impairments })
+        Ok(LinkParameters { rate_bps: self.rate_bps, propagation, impairments, timeline })
     }
 
     fn build(common: &SegmentParameters, parameters: &LinkParameters) -> Box<dyn Segment> {
         Box::new(Link::new(common, parameters.clone()))
     }
+}
+
+/// Impairments by way, from those by sending port.
+fn by_way(
+    by_port: BTreeMap<String, Impairments>,
+) -> Result<[Option<Box<Impairments>>; 2], Invalid> {
+    let mut ways = [None, None];
+    for (port, settings) in by_port {
+        let field = format!("impairments.{port}");
+        let place = match port.as_str() {
+            "0" => &mut ways[0],
+            "1" => &mut ways[1],
+            _ => {
+                let message = "keys are the sending ports \"0\" and \"1\"";
+                return Err(Invalid::new(field, message));
+            }
+        };
+        settings.check().map_err(|invalid| invalid.within(&field))?;
+        *place = Some(Box::new(settings));
+    }
+    Ok(ways)
+}
+
+fn check_change(change: Change<Impairments>) -> Result<LinkChange, Invalid> {
+    let (at, blocks) = (change.at(), change.blocks(2)?);
+    Ok(LinkChange { at, note: change.note, blocks, impairments: by_way(change.impairments)? })
 }

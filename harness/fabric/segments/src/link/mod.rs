@@ -6,20 +6,25 @@
 //! as well. A link that impairs nothing adds nothing: the last bit arrives one propagation after it left.
 //!
 //! Where frames keep their order, their whole way is decided when they are handed in. Where jitter or
-//! reordering lets a later frame overtake, a frame is held until none can any more.
+//! reordering lets a later frame overtake, or a change of the delay, a frame is held until none can any more.
+//!
+//! A change of the timeline applies to frames whose transmission begins at its instant or later. One that meets a cut
+//! is lost where the impairments would take it; these draw nothing for it.
 
 mod config;
 mod netem;
+mod way;
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use sundial_core::{
-    Board, Dropped, Fate, Frame, Line, LinkType, Output, Ring, Rule, Segment, SegmentCounters,
+    Blocks, Board, Dropped, Fate, Frame, LinkType, Output, Ring, Rule, Segment, SegmentCounters,
     SegmentParameters, Span, Time,
 };
 
-use crate::ethernet::{GAP_BITS, MIN_WIRE_BITS, refusal, wire_bits};
-use netem::{Netem, Outcome};
+use crate::ethernet::refusal;
+use netem::Outcome;
+use way::{State, Way};
 
 pub use config::Config;
 pub use netem::{Distribution, Gemodel, Impairments};
@@ -31,6 +36,21 @@ pub struct LinkParameters {
     pub rate_bps: u64,
     /// From one end to the other.
     pub propagation: Span,
+    /// By sending port; checked ones.
+    pub impairments: [Option<Box<Impairments>>; 2],
+    /// In order of time.
+    pub timeline: Vec<LinkChange>,
+}
+
+/// What a link does from an instant on.
+#[derive(Clone, Debug)]
+pub struct LinkChange {
+    /// From when on.
+    pub at: Time,
+    /// The comment in the capture.
+    pub note: String,
+    /// Between which ports nothing passes.
+    pub blocks: Blocks,
     /// By sending port; checked ones.
     pub impairments: [Option<Box<Impairments>>; 2],
 }
@@ -45,34 +65,24 @@ pub struct Link {
     ways: [Way; 2],
     board: Board,
     now: Time,
+    /// Comments of changes that are still to come.
+    notes: VecDeque<(Time, String)>,
     /// Kept to save an allocation a frame.
     outcomes: Vec<Outcome>,
-}
-
-/// One direction, from the sending adapter on.
-#[derive(Debug)]
-struct Way {
-    line: Line,
-    netem: Option<Netem>,
-    /// Frames that may still be overtaken, by time to send and order of arrival.
-    held: BTreeMap<(Time, u64), Frame>,
-    next_sequence: u64,
-    /// A frame handed in from now on leaves the impairments no sooner than this after it.
-    slack: Span,
-    /// When the receiving adapter got its last bit.
-    arrived: Time,
 }
 
 impl Link {
     /// A link between the two ports of `common`.
     pub fn new(common: &SegmentParameters, parameters: LinkParameters) -> Self {
         assert_eq!(common.ports.len(), 2, "a link has two ports");
-        let LinkParameters { rate_bps, propagation, impairments } = parameters;
-        let mut port = 0;
-        let ways = impairments.map(|impairments| {
-            let netem = impairments.map(|settings| Netem::new(common, port, *settings));
-            port += 1;
-            Way::new(rate_bps, netem)
+        let LinkParameters { rate_bps, propagation, impairments, timeline } = parameters;
+        let ways = [0, 1].map(|port| {
+            let first = State { blocked: None, impairments: impairments[port].clone() };
+            let later = timeline.iter().map(|change| {
+                let blocked = change.blocks.between(port, 1 - port);
+                (change.at, State { blocked, impairments: change.impairments[port].clone() })
+            });
+            Way::new(common, port, rate_bps, first, later.collect())
         });
         Self {
             max_frame_bytes: common.max_frame_bytes,
@@ -82,6 +92,7 @@ impl Link {
             ways,
             board: Board::new(common),
             now: Time::ZERO,
+            notes: timeline.into_iter().map(|change| (change.at, change.note)).collect(),
             outcomes: Vec::new(),
         }
     }
@@ -89,6 +100,9 @@ impl Link {
     fn set_now(&mut self, now: Time) {
         assert!(now >= self.now, "time goes back: {now} after {}", self.now);
         self.now = now;
+        while let Some((at, text)) = self.notes.pop_front_if(|(at, _)| *at <= now) {
+            self.board.note(at, text);
+        }
     }
 
     /// Announces what nothing handed in from now on can overtake any more, in order of certainty.
@@ -97,8 +111,7 @@ impl Link {
             if certain > self.now {
                 break;
             }
-            let ((at, _), frame) =
-                self.ways[port].held.pop_first().expect("it is the one just looked at");
+            let (at, frame) = self.ways[port].release_first();
             self.arrive(at, port, frame);
         }
     }
@@ -109,9 +122,7 @@ impl Link {
 
     /// The frame leaves the impairments of `port` at `at`.
     fn arrive(&mut self, at: Time, port: usize, frame: Frame) {
-        let way = &mut self.ways[port];
-        let due = way.arrival(at, self.propagation, self.rate_bps, &frame);
-        way.arrived = due;
+        let due = self.ways[port].arrive(at, self.propagation, &frame);
         self.board.deliver(due, 1 - port, frame);
     }
 
@@ -123,6 +134,11 @@ impl Link {
             Outcome::Lost(frame) => {
                 counters.count_drop("lost");
                 let fate = Fate::Lost(way(&self.board));
+                self.board.fate(at, frame, fate);
+            }
+            Outcome::Blocked(frame, rule) => {
+                counters.count_drop(rule.name());
+                let fate = Fate::Severed { rule, way: way(&self.board) };
                 self.board.fate(at, frame, fate);
             }
             Outcome::Full(frame) => {
@@ -144,47 +160,13 @@ impl Link {
             Outcome::Sent { at: leaves, frame, ahead } => {
                 counters.reordered += u64::from(ahead);
                 let way = &mut self.ways[port];
-                if way.netem.as_ref().is_some_and(|netem| !netem.keeps_order()) {
-                    way.held.insert((leaves, way.next_sequence), frame);
-                    way.next_sequence += 1;
+                if way.holds() {
+                    way.hold(leaves, frame);
                 } else {
                     self.arrive(leaves, port, frame);
                 }
             }
         }
-    }
-}
-
-impl Way {
-    fn new(rate_bps: u64, netem: Option<Netem>) -> Self {
-        let least_delay = netem.as_ref().map_or(Span::ZERO, Netem::least_delay);
-        Self {
-            line: Line::new(rate_bps),
-            slack: Span::of_bits_floor(MIN_WIRE_BITS, rate_bps) + least_delay,
-            netem,
-            held: BTreeMap::new(),
-            next_sequence: 0,
-            arrived: Time::ZERO,
-        }
-    }
-
-    /// From when on the first of the held frames cannot be overtaken.
-    fn next_certain(&self) -> Option<Time> {
-        let (&(at, _), _) = self.held.first_key_value()?;
-        let certain = at.back(self.slack);
-        // A frame handed in before the adapter's line falls free has to wait for it.
-        Some(if certain <= self.line.free() { Time::ZERO } else { certain })
-    }
-
-    /// When the receiving adapter has the last bit of `frame`, which leaves the impairments at `at`.
-    fn arrival(&self, at: Time, propagation: Span, rate_bps: u64, frame: &Frame) -> Time {
-        let due = at + propagation;
-        if self.netem.is_none() || self.arrived == Time::ZERO {
-            return due;
-        }
-        // Rounded down, so that frames in step with the line are never pushed out of it.
-        let bits = GAP_BITS + wire_bits(frame.len());
-        due.max(self.arrived + Span::of_bits_floor(bits, rate_bps))
     }
 }
 
@@ -195,14 +177,11 @@ impl Segment for Link {
         if !self.board.admit(now, port, &frame, refused, &mut self.rings[port]) {
             return;
         }
-        let (start, end) = self.ways[port].line.send(now, wire_bits(frame.len()), GAP_BITS);
+        let (start, end) = self.ways[port].send(now, &frame);
         self.rings[port].leave(end);
         self.board.sent(start, end, port, &frame);
         let mut outcomes = std::mem::take(&mut self.outcomes);
-        match &mut self.ways[port].netem {
-            None => self.arrive(end, port, frame),
-            Some(netem) => netem.enqueue(end, frame, &mut outcomes),
-        }
+        self.ways[port].enter(start, end, frame, &mut outcomes);
         for outcome in outcomes.drain(..) {
             self.settle(end, port, outcome);
         }
@@ -216,7 +195,9 @@ impl Segment for Link {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.next_release().map(|(certain, _)| certain)
+        let release = self.next_release().map(|(certain, _)| certain);
+        let note = self.notes.front().map(|(at, _)| *at);
+        release.into_iter().chain(note).min()
     }
 
     fn poll_output(&mut self) -> Option<Output> {
@@ -224,13 +205,11 @@ impl Segment for Link {
     }
 
     fn lookahead(&self, from: usize, to: usize) -> Span {
-        if from == to { Span::MAX } else { self.ways[from].slack + self.propagation }
+        if from == to { Span::MAX } else { self.ways[from].slack() + self.propagation }
     }
 
     fn earliest_delivery(&self, port: usize) -> Option<Time> {
-        let way = &self.ways[1 - port];
-        let (&(at, _), frame) = way.held.first_key_value()?;
-        Some(way.arrival(at, self.propagation, self.rate_bps, frame))
+        self.ways[1 - port].earliest_arrival(self.propagation)
     }
 
     fn earliest_tx_done(&self, _port: usize) -> Option<Time> {

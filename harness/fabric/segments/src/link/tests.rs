@@ -6,6 +6,10 @@ use sundial_core::{Frame, Output, Segment, SegmentParameters, Span, Time};
 use super::*;
 
 fn link(rate_bps: u64, impairments: Impairments) -> Link {
+    link_with(rate_bps, Some(impairments), vec![])
+}
+
+fn link_with(rate_bps: u64, impairments: Option<Impairments>, timeline: Vec<LinkChange>) -> Link {
     let common = SegmentParameters {
         name: "wan".into(),
         seed: 3,
@@ -16,7 +20,12 @@ fn link(rate_bps: u64, impairments: Impairments) -> Link {
     let propagation = Span::from_ns(1_000);
     Link::new(
         &common,
-        LinkParameters { rate_bps, propagation, impairments: [Some(Box::new(impairments)), None] },
+        LinkParameters {
+            rate_bps,
+            propagation,
+            impairments: [impairments.map(Box::new), None],
+            timeline,
+        },
     )
 }
 
@@ -45,8 +54,7 @@ fn deliveries(link: &mut Link) -> Vec<(Time, u8)> {
 fn impairments_that_do_nothing_add_nothing() {
     // 64 frames of 9216 bytes back to back at 155.52 Mbit/s: 9228 bytes and 12 of gap each.
     let plain = {
-        let mut link = link(155_520_000, Impairments::default());
-        link.ways[0].netem = None;
+        let mut link = link_with(155_520_000, None, vec![]);
         for number in 0..64 {
             link.handle_frame(at(0), 0, frame(number, 9216));
         }
@@ -111,4 +119,96 @@ fn directions_do_not_disturb_one_another() {
     link.handle_frame(at(0), 1, frame(2, 60));
     assert_eq!(deliveries(&mut link), [(at(6_760), 2)]);
     assert_eq!(link.counters().ports[0].dropped["lost"], 1);
+}
+
+/// From `ns` on, from port 0; `cut`: no way.
+fn change(ns: u64, cut: bool, impairments: Impairments) -> LinkChange {
+    let cut: &[usize] = if cut { &[1] } else { &[] };
+    LinkChange {
+        at: at(ns),
+        note: format!("{ns}"),
+        blocks: Blocks::new(2, cut, &[]).expect("ports of a link"),
+        impairments: [Some(Box::new(impairments)), None],
+    }
+}
+
+#[test]
+fn a_cut_meets_what_begins_at_its_instant() {
+    let plain = Impairments::default;
+    let timeline = || vec![change(1_000_000, true, plain()), change(2_000_000, false, plain())];
+    let arrives = |begin_ns| {
+        let mut link = link_with(100_000_000, None, timeline());
+        link.handle_frame(at(begin_ns), 0, frame(1, 60));
+        deliveries(&mut link).len()
+    };
+    assert_eq!([999_999, 1_000_000, 1_999_999, 2_000_000].map(arrives), [1, 0, 0, 1]);
+}
+
+#[test]
+fn a_frame_that_waits_for_the_line_meets_the_state_in_which_it_begins() {
+    // 60 bytes take 5.76 us and a gap 0.96 us: the second begins at 6.72 us.
+    for (cut_ns, arrived) in [(6_720, 1), (6_721, 2)] {
+        let mut link =
+            link_with(100_000_000, None, vec![change(cut_ns, true, Impairments::default())]);
+        link.handle_frame(at(0), 0, frame(1, 60));
+        link.handle_frame(at(0), 0, frame(2, 60));
+        assert_eq!(deliveries(&mut link).len(), arrived);
+    }
+}
+
+#[test]
+fn a_start_between_two_nanoseconds_counts_as_it_is_stamped() {
+    // 672 bits at 155.52 Mbit/s: the second begins at 4320.98... ns, which the capture stamps 4321.
+    for (cut_ns, arrived) in [(4_321, 1), (4_322, 2)] {
+        let mut link =
+            link_with(155_520_000, None, vec![change(cut_ns, true, Impairments::default())]);
+        link.handle_frame(at(0), 0, frame(1, 60));
+        link.handle_frame(at(0), 0, frame(2, 60));
+        assert_eq!(deliveries(&mut link).len(), arrived);
+    }
+}
+
+#[test]
+fn a_cut_is_a_fate_at_both_ends_of_the_link_and_a_note() {
+    let mut link = link_with(100_000_000, None, vec![change(5, true, Impairments::default())]);
+    link.handle_frame(at(10), 1, frame(1, 60));
+    while let Some(time) = link.poll_timeout() {
+        link.handle_timeout(time);
+    }
+    let outputs: Vec<_> = std::iter::from_fn(|| link.poll_output()).collect();
+    assert!(outputs.contains(&Output::Note { at: at(5), text: "5".into() }));
+    let way = sundial_core::Way { from: "b:eth0".into(), to: "a:eth0".into() };
+    let fate = Fate::Severed { rule: Rule::Cut, way };
+    let stamped = outputs.iter().find_map(|output| match output {
+        Output::Record { at, fate: Some(found), .. } => Some((*at, (**found).clone())),
+        _ => None,
+    });
+    // Where the last bit has left the sender.
+    assert_eq!(stamped, Some((at(10 + 5_760), fate)));
+    assert_eq!(link.counters().ports[1].dropped.get("cut"), Some(&1));
+}
+
+#[test]
+fn a_shorter_delay_lets_later_frames_overtake() {
+    let delayed = |delay_ns| Impairments { delay_ns, ..Impairments::default() };
+    let mut link =
+        link_with(100_000_000, Some(delayed(1_000_000)), vec![change(10_000, false, delayed(0))]);
+    assert_eq!(link.lookahead(0, 1), Span::from_ns(5_760 + 1_000), "of the least delay");
+    link.handle_frame(at(0), 0, frame(1, 60));
+    link.handle_frame(at(10_000), 0, frame(2, 60));
+    assert_eq!(deliveries(&mut link), [(at(16_760), 2), (at(1_006_760), 1)]);
+}
+
+#[test]
+fn another_rate_takes_over_where_the_line_falls_free() {
+    let shaped = |rate_bps| Impairments { rate_bps, ..Impairments::default() };
+    let mut link = link_with(
+        100_000_000,
+        Some(shaped(Some(1_000_000))),
+        vec![change(10_000, false, shaped(Some(2_000_000)))],
+    );
+    link.handle_frame(at(0), 0, frame(1, 1000));
+    link.handle_frame(at(100_000), 0, frame(2, 1000));
+    // In at 80.96 us and 8 ms at 1 Mbit/s; then 4 ms at 2 Mbit/s; 1 us of propagation.
+    assert_eq!(deliveries(&mut link), [(at(8_081_960), 1), (at(12_081_960), 2)]);
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use sundial_core::{
-    Direction, Fate, Frame, Output, Segment, SegmentCounters, SegmentKind, SegmentParameters, Span,
-    Time,
+    Blocks, Direction, Fate, Frame, Output, Segment, SegmentCounters, SegmentKind,
+    SegmentParameters, Span, Time,
 };
 use sundial_segments::hub::{self, HubParameters};
-use sundial_segments::link::{self, Distribution, Gemodel, Impairments, LinkParameters};
+use sundial_segments::link::{
+    self, Distribution, Gemodel, Impairments, LinkChange, LinkParameters,
+};
 use sundial_segments::switch::{self, SwitchParameters};
 
 /// Stamp, interface, direction, bytes, fate.
@@ -231,6 +233,7 @@ impl<'a> Checker<'a> {
                     assert!(at >= now.back(segment.record_lag()), "recorded too late");
                     self.trace.records.push((at, interface, direction, frame.len(), fate));
                 }
+                Output::Note { at, .. } => assert!(at <= now, "noted before it happens"),
                 Output::Train { capture, at, train, .. } => {
                     let lag = segment.further_captures()[capture].record_lag;
                     assert!(at >= now.back(lag), "recorded too late");
@@ -390,14 +393,51 @@ pub fn impairments() -> impl Strategy<Value = Impairments> {
 }
 
 pub fn link() -> impl Strategy<Value = Model> {
-    let ends = (prop::option::of(impairments()), prop::option::of(impairments()));
-    (rate(), 0..1_000_000_u64, ends).prop_map(|(rate_bps, propagation_ns, (a, b))| {
+    link_parameters().prop_map(Model::link)
+}
+
+fn link_parameters() -> impl Strategy<Value = LinkParameters> {
+    (rate(), 0..1_000_000_u64, ways()).prop_map(|(rate_bps, propagation_ns, impairments)| {
         let propagation = Span::from_ns(propagation_ns);
-        Model::link(LinkParameters {
-            rate_bps,
-            propagation,
-            impairments: [a.map(Box::new), b.map(Box::new)],
-        })
+        LinkParameters { rate_bps, propagation, impairments, timeline: vec![] }
+    })
+}
+
+fn ways() -> impl Strategy<Value = [Option<Box<Impairments>>; 2]> {
+    let way = || prop::option::of(impairments().prop_map(Box::new));
+    (way(), way()).prop_map(|(a, b)| [a, b])
+}
+
+/// A link that is cut, heals and is impaired in other ways.
+pub fn changing_link() -> impl Strategy<Value = LinkParameters> {
+    let blocks = prop_oneof![
+        3 => Just(Blocks::default()),
+        1 => Just(Blocks::new(2, &[0], &[]).expect("valid")),
+        1 => Just(Blocks::new(2, &[], &[vec![1], vec![0]]).expect("valid")),
+    ];
+    let change = (prop_oneof![1..1_000_000_u64, 1..20_000_000_u64], blocks, ways());
+    (link_parameters(), prop::collection::vec(change, 0..6)).prop_map(|(parameters, changes)| {
+        let mut at = Time::ZERO;
+        let change = |(pause_ns, blocks, impairments)| {
+            at += Span::from_ns(pause_ns);
+            LinkChange { at, note: String::new(), blocks, impairments }
+        };
+        LinkParameters { timeline: changes.into_iter().map(change).collect(), ..parameters }
+    })
+}
+
+/// A link, and the same with changes to what it is already.
+pub fn steady_links() -> impl Strategy<Value = [Model; 2]> {
+    let times = prop::collection::btree_set(0..20_000_000_u64, 1..6);
+    (link_parameters(), times).prop_map(|(plain, times)| {
+        let change = |at_ns| LinkChange {
+            at: Time::from_ns(at_ns),
+            note: String::new(),
+            blocks: Blocks::default(),
+            impairments: plain.impairments.clone(),
+        };
+        let timeline = times.into_iter().map(change).collect();
+        [Model::link(plain.clone()), Model::link(LinkParameters { timeline, ..plain })]
     })
 }
 

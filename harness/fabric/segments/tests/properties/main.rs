@@ -11,7 +11,8 @@ use atm::atm;
 use std::collections::BTreeMap;
 
 use common::{
-    Input, Model, Trace, frame, hub, inputs, link, run, switch, switch_parameters, with_inputs,
+    Input, Model, Trace, changing_link, frame, hub, inputs, link, run, steady_links, switch,
+    switch_parameters, with_inputs,
 };
 use proptest::prelude::*;
 use sundial_core::{Direction, Fate, Frame, Rule, Span, Time};
@@ -84,7 +85,7 @@ fn assert_records(trace: &Trace) {
     let [mut dropped, mut corrupted, mut duplicated, mut collided] = [0; 4];
     for (_, _, _, _, fate) in fates {
         match fate.as_deref().expect("it has one") {
-            Fate::Lost(_) | Fate::Dropped { .. } => dropped += 1,
+            Fate::Lost(_) | Fate::Severed { .. } | Fate::Dropped { .. } => dropped += 1,
             Fate::Corrupted { .. } => corrupted += 1,
             Fate::Duplicated(_) => duplicated += 1,
             Fate::Collision { .. } => collided += 1,
@@ -114,6 +115,54 @@ proptest! {
                 received.rx_frames + sent.dropped_frames()
             );
         }
+    }
+
+    #[test]
+    fn a_link_that_changes_keeps_its_promises_and_loses_nothing_unseen(
+        (model, inputs) in with_inputs(changing_link().prop_map(Model::link), 60)
+    ) {
+        let trace = exact(&model, &inputs);
+        assert_capacity(&model, &trace, GAP_BITS);
+        assert_records(&trace);
+        for port in 0..2 {
+            let (sent, received) = (&trace.counters.ports[port], &trace.counters.ports[1 - port]);
+            prop_assert_eq!(
+                sent.offered_frames + sent.duplicated,
+                received.rx_frames + sent.dropped_frames()
+            );
+        }
+    }
+
+    #[test]
+    fn what_begins_while_a_link_is_cut_is_lost_and_nothing_else_is(
+        (parameters, inputs) in changing_link().prop_flat_map(|parameters| (Just(parameters), inputs(2, 60)))
+    ) {
+        let trace = exact(&Model::link(parameters.clone()), &inputs);
+        let rule = |at: Time, port: usize| {
+            let stamped = Time::from_ns(at.as_ns_ceil());
+            let past = parameters.timeline.iter().rfind(|change| change.at <= stamped);
+            past.and_then(|change| change.blocks.between(port, 1 - port))
+        };
+        for port in 0..2 {
+            let mut blocked = BTreeMap::new();
+            for &(at, ..) in trace.records.iter().filter(|it| (it.1, it.2) == (port, Direction::Outbound)) {
+                if let Some(rule) = rule(at, port) {
+                    *blocked.entry(rule.name()).or_insert(0_u64) += 1;
+                }
+            }
+            for name in ["cut", "partition"] {
+                let counted = trace.counters.ports[port].dropped.get(name).copied().unwrap_or(0);
+                prop_assert_eq!(counted, blocked.get(name).copied().unwrap_or(0));
+            }
+        }
+    }
+
+    #[test]
+    fn changes_of_a_link_that_change_nothing_leave_its_outcome_as_it_is(
+        (model, inputs) in (steady_links(), inputs(2, 60))
+    ) {
+        let [plain, changed] = model;
+        prop_assert_eq!(exact(&plain, &inputs), exact(&changed, &inputs));
     }
 
     #[test]
@@ -329,6 +378,7 @@ fn frames_that_are_no_frames_are_refused_and_recorded() {
         rate_bps: 10_000_000,
         propagation: Span::ZERO,
         impairments: [None, None],
+        timeline: vec![],
     });
     let hub = Model::hub(HubParameters {
         rate_bps: 10_000_000,

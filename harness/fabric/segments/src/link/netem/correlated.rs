@@ -18,6 +18,16 @@ impl Correlated {
         Self { stream, rho, last }
     }
 
+    /// From now on with another correlation.
+    pub(super) fn correlate(&mut self, rho: u32) {
+        self.rho = rho;
+    }
+
+    /// What the new ones are drawn from.
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
     pub(super) fn next(&mut self) -> u32 {
         let value = self.stream.draw();
         if self.rho == 0 {

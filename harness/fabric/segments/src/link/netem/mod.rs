@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use correlated::Correlated;
-use sundial_core::{Frame, Line, SegmentParameters, Span, Stream, Time};
+use sundial_core::{Frame, Line, Rule, SegmentParameters, Span, Stream, Time};
 use sundial_wire::ethernet::HEADER_BYTES;
 
 pub use impairments::{Distribution, Gemodel, Impairments};
@@ -29,6 +29,8 @@ pub use impairments::{Distribution, Gemodel, Impairments};
 pub(super) enum Outcome {
     /// Gone.
     Lost(Frame),
+    /// Nothing passes, by this rule.
+    Blocked(Frame, Rule),
     /// The queue was full.
     Full(Frame),
     /// One bit is inverted; the frame goes on like this.
@@ -53,10 +55,12 @@ pub(super) struct Netem {
     since_reorder: u32,
     jitter: Correlated,
     line: Option<Line>,
+    /// When the emulated line was to fall free, where there is none any more.
+    line_free: Time,
     limit: usize,
     /// Times to send of the frames in the queue.
     queue: BinaryHeap<Reverse<Time>>,
-    /// The latest of all so far.
+    /// The latest of all so far that the emulated line had.
     last: Time,
 }
 
@@ -86,6 +90,12 @@ impl Chance {
         Self { threshold: fixed(probability), draws }
     }
 
+    /// The stream and the last draw stay.
+    fn change(&mut self, probability: f64, correlation: f64) {
+        self.threshold = fixed(probability);
+        self.draws.correlate(fixed(correlation));
+    }
+
     /// Zero never happens and costs no draw.
     fn happens(&mut self) -> bool {
         self.threshold != 0 && self.threshold >= self.draws.next()
@@ -93,6 +103,34 @@ impl Chance {
 }
 
 impl Loss {
+    fn gilbert_elliot(model: &Gemodel, bad: bool, draws: Stream) -> Self {
+        Self::GilbertElliot {
+            bad,
+            to_bad: fixed(model.p),
+            to_good: fixed(model.r.unwrap_or(1.0 - model.p)),
+            pass_bad: u32::MAX - fixed(model.one_minus_h.unwrap_or(1.0)),
+            lose_good: fixed(model.one_minus_k.unwrap_or(0.0)),
+            draws,
+        }
+    }
+
+    /// The stream goes on where it is, from one model to another as well.
+    fn change(&mut self, settings: &Impairments) {
+        match (&mut *self, &settings.gemodel) {
+            (Self::Random(chance), None) => chance.change(settings.loss, settings.loss_correlation),
+            (Self::Random(chance), Some(model)) => {
+                *self = Self::gilbert_elliot(model, false, chance.draws.stream().clone());
+            }
+            (Self::GilbertElliot { bad, draws, .. }, Some(model)) => {
+                *self = Self::gilbert_elliot(model, *bad, draws.clone());
+            }
+            (Self::GilbertElliot { draws, .. }, None) => {
+                let (loss, correlation) = (settings.loss, settings.loss_correlation);
+                *self = Self::Random(Chance::new(loss, correlation, draws.clone()));
+            }
+        }
+    }
+
     fn happens(&mut self) -> bool {
         match self {
             Self::Random(chance) => chance.happens(),
@@ -115,49 +153,42 @@ impl Netem {
         let stream = |purpose| Stream::new(common.seed, &common.name, port, purpose);
         let loss = match &settings.gemodel {
             None => Loss::Random(Chance::new(settings.loss, settings.loss_correlation, stream(1))),
-            Some(model) => Loss::GilbertElliot {
-                bad: false,
-                to_bad: fixed(model.p),
-                to_good: fixed(model.r.unwrap_or(1.0 - model.p)),
-                pass_bad: u32::MAX - fixed(model.one_minus_h.unwrap_or(1.0)),
-                lose_good: fixed(model.one_minus_k.unwrap_or(0.0)),
-                draws: stream(1),
-            },
+            Some(model) => Loss::gilbert_elliot(model, false, stream(1)),
         };
-        let gap = if settings.reorder > 0.0 { settings.gap.unwrap_or(1) } else { 0 };
         Self {
             loss,
             duplicate: Chance::new(settings.duplicate, settings.duplicate_correlation, stream(2)),
             corrupt: Chance::new(settings.corrupt, settings.corrupt_correlation, stream(3)),
             corrupt_place: stream(4),
             reorder: Chance::new(settings.reorder, settings.reorder_correlation, stream(5)),
-            gap,
+            gap: settings.reordering_gap(),
             since_reorder: 0,
             jitter: Correlated::new(stream(6), fixed(settings.delay_correlation)),
             line: settings.rate_bps.map(Line::new),
-            limit: settings.limit_frames.unwrap_or(1000) as usize,
+            line_free: Time::ZERO,
+            limit: settings.limit(),
             queue: BinaryHeap::new(),
             last: Time::ZERO,
             settings,
         }
     }
 
-    /// Whether frames leave in the order in which they came.
-    pub(super) fn keeps_order(&self) -> bool {
-        // With a rate each frame follows the last one in the queue, whatever its jitter is.
-        self.gap == 0 && (self.settings.jitter_ns == 0 || self.line.is_some())
-    }
-
-    /// No frame leaves sooner after its arrival.
-    pub(super) fn least_delay(&self) -> Span {
-        if self.gap > 0 {
-            return Span::ZERO;
+    /// Frames that come from now on meet `settings`, which must have passed [`Impairments::check`]. Streams, correlations
+    /// and frames that wait stay as they are.
+    pub(super) fn change(&mut self, settings: Impairments) {
+        self.loss.change(&settings);
+        self.duplicate.change(settings.duplicate, settings.duplicate_correlation);
+        self.corrupt.change(settings.corrupt, settings.corrupt_correlation);
+        self.reorder.change(settings.reorder, settings.reorder_correlation);
+        self.jitter.correlate(fixed(settings.delay_correlation));
+        self.gap = settings.reordering_gap();
+        self.limit = settings.limit();
+        if settings.rate_bps != self.settings.rate_bps {
+            let free = self.line.as_ref().map_or(self.line_free, Line::free);
+            self.line_free = free;
+            self.line = settings.rate_bps.map(|rate_bps| Line::free_from(rate_bps, free));
         }
-        let serialisation = self.settings.rate_bps.map_or(0, |rate_bps| {
-            Span::of_bits_floor(self.line_bits(HEADER_BYTES), rate_bps).as_ps()
-        });
-        let delay = i128::from(least_delay_ns(&self.settings)) * 1000 + i128::from(serialisation);
-        Span::from_ps(u64::try_from(delay).unwrap_or(0))
+        self.settings = settings;
     }
 
     /// The frame arrives at `now`, no earlier than the one before. Appends what becomes of it.
@@ -200,7 +231,9 @@ impl Netem {
         self.since_reorder = self.since_reorder.saturating_add(1);
         let at = self.time_to_send(now, frame.len());
         self.queue.push(Reverse(at));
-        self.last = self.last.max(at);
+        if self.line.is_some() {
+            self.last = self.last.max(at);
+        }
         outcomes.push(Outcome::Sent { at, frame, ahead: false });
     }
 
@@ -223,7 +256,7 @@ impl Netem {
         } else {
             now.back(Span::from_ns(delay_ns.unsigned_abs()))
         };
-        let bits = self.line_bits(bytes);
+        let bits = self.settings.line_bits(bytes);
         let Some(line) = &mut self.line else {
             return planned.max(now);
         };
@@ -247,15 +280,51 @@ impl Netem {
             Some(table) => mean + scaled_entry(deviation, table[draw as usize % tables::SIZE]),
         }
     }
+}
+
+impl Impairments {
+    /// Whether frames leave in the order in which they came.
+    pub(super) fn keeps_order(&self) -> bool {
+        // With a rate each frame follows the last one in the queue, whatever its jitter is.
+        self.reordering_gap() == 0 && (self.jitter_ns == 0 || self.rate_bps.is_some())
+    }
+
+    /// No frame leaves sooner after its arrival.
+    pub(super) fn least_delay(&self) -> Span {
+        if self.reordering_gap() > 0 {
+            return Span::ZERO;
+        }
+        let serialisation = self.rate_bps.map_or(0, |rate_bps| {
+            Span::of_bits_floor(self.line_bits(HEADER_BYTES), rate_bps).as_ps()
+        });
+        let delay = i128::from(least_delay_ns(self)) * 1000 + i128::from(serialisation);
+        Span::from_ps(u64::try_from(delay).unwrap_or(0))
+    }
+
+    /// Whether a frame is delayed as it would be with `other`.
+    pub(super) fn delays_like(&self, other: &Self) -> bool {
+        let of = |it: &Self| {
+            let line = (it.rate_bps, it.packet_overhead_bytes, it.cell_size_bytes);
+            (it.delay_ns, it.jitter_ns, it.distribution, line, it.cell_overhead_bytes)
+        };
+        of(self) == of(other)
+    }
+
+    /// Every so many frames one may be reordered; 0: none.
+    fn reordering_gap(&self) -> u32 {
+        if self.reorder > 0.0 { self.gap.unwrap_or(1) } else { 0 }
+    }
+
+    fn limit(&self) -> usize {
+        self.limit_frames.unwrap_or(1000) as usize
+    }
 
     /// `packet_time_ns`, before the division by the rate.
     fn line_bits(&self, bytes: usize) -> u64 {
-        let settings = &self.settings;
-        let mut bytes = (bytes as i64 + i64::from(settings.packet_overhead_bytes)).max(0) as u64;
-        if settings.cell_size_bytes > 0 {
-            let cells = bytes.div_ceil(u64::from(settings.cell_size_bytes));
-            let cell =
-                i64::from(settings.cell_size_bytes) + i64::from(settings.cell_overhead_bytes);
+        let mut bytes = (bytes as i64 + i64::from(self.packet_overhead_bytes)).max(0) as u64;
+        if self.cell_size_bytes > 0 {
+            let cells = bytes.div_ceil(u64::from(self.cell_size_bytes));
+            let cell = i64::from(self.cell_size_bytes) + i64::from(self.cell_overhead_bytes);
             bytes = cells * cell.max(0) as u64;
         }
         8 * bytes

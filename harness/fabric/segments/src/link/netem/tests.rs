@@ -47,8 +47,8 @@ fn share(list: &[bool]) -> f64 {
 #[test]
 fn nothing_set_does_nothing() {
     let mut netem = netem(Impairments::default());
-    assert!(netem.keeps_order());
-    assert_eq!(netem.least_delay(), Span::ZERO);
+    assert!(netem.settings.keeps_order());
+    assert_eq!(netem.settings.least_delay(), Span::ZERO);
     for number in 0..10_000 {
         assert_eq!(leaves(&mut netem, at(number), 60), at(number));
     }
@@ -57,7 +57,7 @@ fn nothing_set_does_nothing() {
 #[test]
 fn a_delay_is_exact() {
     let mut netem = netem(Impairments { delay_ns: 10_000_001, ..Impairments::default() });
-    assert_eq!(netem.least_delay(), Span::from_ns(10_000_001));
+    assert_eq!(netem.settings.least_delay(), Span::from_ns(10_000_001));
     assert_eq!(leaves(&mut netem, at(5), 60), at(10_000_006));
     assert_eq!(leaves(&mut netem, at(6), 1514), at(10_000_007));
 }
@@ -150,8 +150,8 @@ fn every_gapth_frame_goes_ahead_where_reordering_is_certain() {
         gap: Some(3),
         ..Impairments::default()
     });
-    assert!(!netem.keeps_order());
-    assert_eq!(netem.least_delay(), Span::ZERO);
+    assert!(!netem.settings.keeps_order());
+    assert_eq!(netem.settings.least_delay(), Span::ZERO);
     let delays: Vec<u64> = (0..7)
         .map(|number| leaves(&mut netem, at(number * 10), 60).since(at(number * 10)).as_ns_floor())
         .collect();
@@ -212,8 +212,8 @@ fn overheads_and_cells_are_counted_as_in_atm() {
 fn uniform_jitter_stays_within_its_bounds_and_fills_them() {
     let settings = Impairments { delay_ns: 1_000, jitter_ns: 400, ..Impairments::default() };
     let mut netem = netem(settings);
-    assert!(!netem.keeps_order());
-    assert_eq!(netem.least_delay(), Span::from_ns(600));
+    assert!(!netem.settings.keeps_order());
+    assert_eq!(netem.settings.least_delay(), Span::from_ns(600));
     let delays: Vec<u64> = (0..20_000)
         .map(|number| {
             let now = at(number * 10_000);

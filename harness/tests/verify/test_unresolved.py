@@ -6,10 +6,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sundial.verify import deliveries
-from sundial.verify.deliveries import RETRY_NS, unresolved, within
 from sundial.verify.frames import INBOUND, OUTBOUND
-from sundial.verify.headers.arp import REPLY, REQUEST
+from sundial.verify.headers import arp
+from sundial.verify.headers.arp import REPLY, REQUEST, RETRY_NS, unresolved, within
 
 SECOND = 1_000_000_000
 ME, PEER = 1, 2
@@ -34,14 +33,14 @@ def test_three_requests_without_an_answer(
     monkeypatch: pytest.MonkeyPatch, packets: list[tuple[int, tuple[object, ...]]], found: list[tuple[int, int]]
 ) -> None:
     table = pl.DataFrame(
-        [("lan|n1", at * SECOND, row, *rest, deliveries.ARP, None) for row, (at, rest) in enumerate(packets)],
+        [("lan|n1", at * SECOND, row, *rest, arp.ARP, None) for row, (at, rest) in enumerate(packets)],
         schema={
             "end": pl.String, "time_ns": pl.Int64, "row": pl.Int64, "direction": pl.Int64, "arp_op": pl.Int64,
             "arp_spa": pl.Int64, "arp_tpa": pl.Int64, "eth_type": pl.Int64, "fate": pl.String,
         },
         orient="row",
     )  # fmt: skip
-    monkeypatch.setattr(deliveries, "arp_fields", lambda frames, octets: frames)
+    monkeypatch.setattr(arp, "arp_fields", lambda frames, octets: frames)
     stretches = unresolved(table, {"lan|n1": "n1"}, lambda frames: None).get("n1", [])  # type: ignore[arg-type, return-value]
     assert stretches == found
     assert within(stretches, SECOND) == bool(found)

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a segment does changes at exact instants: the changes as a configuration names them, and between which ports
+//! nothing passes.
+//!
+//! A change is first of all at its instant. A frame belongs to the instant at which its transmission begins, in whole
+//! nanoseconds as the capture stamps it: one that begins before a change keeps its fate.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::{Invalid, Rule, Time};
+
+/// All that a segment does from an instant on, until the next change. `I`: what it does to frames by sending port.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "I: Deserialize<'de>"))]
+pub struct Change<I = NoImpairments> {
+    /// From when on, on the run's axis.
+    pub at_ns: u64,
+    /// The comment in the capture.
+    pub note: String,
+    /// Ports that neither send nor receive.
+    #[serde(default = "Vec::new")]
+    pub cut: Vec<usize>,
+    /// Groups of ports between which nothing passes; none: all are together.
+    #[serde(default = "Vec::new")]
+    pub partition: Vec<Vec<usize>>,
+    /// By sending port.
+    #[serde(default = "BTreeMap::new")]
+    pub impairments: BTreeMap<String, I>,
+}
+
+/// Of segments that impair no frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum NoImpairments {}
+
+impl<I> Change<I> {
+    /// Its instant.
+    pub fn at(&self) -> Time {
+        Time::from_ns(self.at_ns)
+    }
+
+    /// Between which of `ports` ports nothing passes.
+    pub fn blocks(&self, ports: usize) -> Result<Blocks, Invalid> {
+        Blocks::new(ports, &self.cut, &self.partition)
+    }
+}
+
+/// Checks that each of `changes` is later than the one before.
+pub fn check_order<I>(changes: &[Change<I>]) -> Result<(), Invalid> {
+    match changes.windows(2).position(|pair| pair[0].at_ns >= pair[1].at_ns) {
+        None => Ok(()),
+        Some(place) => {
+            let field = format!("timeline[{}].at_ns", place + 1);
+            Err(Invalid::new(field, "must be later than that of the change before"))
+        }
+    }
+}
+
+/// Between which ports of a segment nothing passes. The default lets everything pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blocks {
+    /// By port.
+    cut: Vec<bool>,
+    /// The number of its group, by port.
+    groups: Vec<usize>,
+}
+
+impl Blocks {
+    /// Of `ports` ports, those of `cut` are cut off, and the groups of `partition`, if there are any, from each other.
+    pub fn new(ports: usize, cut: &[usize], partition: &[Vec<usize>]) -> Result<Self, Invalid> {
+        let mut is_cut = vec![false; ports];
+        for (index, &port) in cut.iter().enumerate() {
+            let field = || format!("cut[{index}]");
+            let place = is_cut.get_mut(port).ok_or_else(|| no_port(field(), port, ports))?;
+            *place = true;
+        }
+        let mut groups = vec![None; ports];
+        for (number, group) in partition.iter().enumerate() {
+            for (index, &port) in group.iter().enumerate() {
+                let field = || format!("partition[{number}][{index}]");
+                let place = groups.get_mut(port).ok_or_else(|| no_port(field(), port, ports))?;
+                if place.replace(number).is_some() {
+                    return Err(Invalid::new(field(), format!("port {port} is in two groups")));
+                }
+            }
+        }
+        let groups = if partition.is_empty() { vec![Some(0); ports] } else { groups };
+        let groups: Option<Vec<_>> = groups.into_iter().collect();
+        match groups {
+            Some(groups) => Ok(Self { cut: is_cut, groups }),
+            None => Err(Invalid::new("partition", "each port must be in a group")),
+        }
+    }
+
+    /// Whether `port` is cut off.
+    pub fn is_cut(&self, port: usize) -> bool {
+        self.cut.get(port).copied().unwrap_or(false)
+    }
+
+    /// Why no frame passes between two ports, if none does.
+    pub fn between(&self, from: usize, to: usize) -> Option<Rule> {
+        if self.is_cut(from) || self.is_cut(to) {
+            return Some(Rule::Cut);
+        }
+        (self.groups.get(from) != self.groups.get(to)).then_some(Rule::Partition)
+    }
+}
+
+fn no_port(field: String, port: usize, ports: usize) -> Invalid {
+    Invalid::new(field, format!("no port {port}; ports are 0 to {}", ports.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_comes_before_a_partition() {
+        let blocks = Blocks::new(3, &[2], &[vec![0], vec![1, 2]]).expect("valid");
+        assert_eq!(blocks.between(0, 1), Some(Rule::Partition));
+        assert_eq!(blocks.between(1, 0), Some(Rule::Partition));
+        assert_eq!(blocks.between(0, 2), Some(Rule::Cut));
+        assert_eq!(blocks.between(1, 2), Some(Rule::Cut));
+        assert!(blocks.is_cut(2) && !blocks.is_cut(1));
+    }
+
+    #[test]
+    fn the_default_lets_everything_pass() {
+        assert_eq!(Blocks::default().between(0, 1), None);
+        assert_eq!(Blocks::new(2, &[], &[]).expect("valid").between(0, 1), None);
+    }
+
+    #[test]
+    fn groups_are_a_partition_of_the_ports() {
+        let field = |cut: &[usize], partition: &[Vec<usize>]| {
+            Blocks::new(3, cut, partition).expect_err("refused").field
+        };
+        assert_eq!(field(&[3], &[]), "cut[0]");
+        assert_eq!(field(&[], &[vec![0, 1], vec![1, 2]]), "partition[1][0]");
+        assert_eq!(field(&[], &[vec![0], vec![1]]), "partition");
+        assert_eq!(field(&[], &[vec![0, 1, 2, 3]]), "partition[0][3]");
+    }
+
+    #[test]
+    fn changes_ascend() {
+        let text = |times: &[u64]| {
+            let changes: Vec<_> = times
+                .iter()
+                .map(|at| serde_json::json!({"at_ns": at, "note": "n", "cut": [0]}))
+                .collect();
+            serde_json::from_value::<Vec<Change>>(changes.into()).expect("valid")
+        };
+        assert_eq!(check_order(&text(&[1, 2, 5])), Ok(()));
+        assert_eq!(check_order(&text(&[1, 2, 2])).expect_err("refused").field, "timeline[2].at_ns");
+    }
+}

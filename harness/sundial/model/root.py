@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of others in a machine's file system: Debian packages, an OCI image, a folder of the host.
+
+This is the topology's part; `hostfiles.py` checks that the host has these files, `machines/roots.py` makes the root.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from sundial.errors import BadInput
+from sundial.model.fields import Marker, Strict
+from sundial.model.hostpath import HostPath
+
+PACKAGES_MOST = 64
+PACKAGE_ALLOWED = "a Debian package such as redis-server, or with its version, redis-server=5:7.0.15-1~deb12u10"
+TAG_ALLOWED = "a tag of the archive, such as redis:7"
+
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}(=[0-9][A-Za-z0-9.+:~-]{0,99})?")
+_FOREIGN = re.compile(r"[a-z0-9][a-z0-9+.-]+:([a-z0-9-]+)(=.*)?")
+_TAG = re.compile(r"[\w./:@-]{1,255}")
+
+
+class PackageName(Marker):
+    """A package's name, with or without a version."""
+
+    def parse(self, value: object) -> str:
+        if isinstance(value, str) and (other := _FOREIGN.fullmatch(value)):
+            what = f"{value!r} names architecture {other[1]}, and machines are amd64"
+            raise BadInput(what, allowed=PACKAGE_ALLOWED)
+        if not isinstance(value, str) or not _PACKAGE.fullmatch(value):
+            raise BadInput(f"{value!r} is not a package", allowed=PACKAGE_ALLOWED)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{_PACKAGE.pattern}$", "x-allowed": PACKAGE_ALLOWED}
+
+
+class Tag(Marker):
+    """Which image of an archive."""
+
+    def parse(self, value: object) -> str:
+        if not isinstance(value, str) or not _TAG.fullmatch(value):
+            raise BadInput(f"{value!r} is not a tag", allowed=TAG_ALLOWED)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^[A-Za-z0-9_./:@-]{1,255}$", "x-allowed": TAG_ALLOWED}
+
+
+class Root(Strict):
+    """Programs to add to the image's file system, in their usual paths; later sources override earlier ones."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    packages: list[Annotated[str, PackageName()]] = Field(default_factory=list, max_length=PACKAGES_MOST)
+    """Debian packages, with all packages that they depend on."""
+    oci: Annotated[str, HostPath()] | None = None
+    """Container image: the folder of an OCI layout, its tar archive, or an archive that `docker save` writes."""
+    tag: Annotated[str, Tag()] | None = None
+    """The image to take from `oci`, if there are several."""
+    folder: Annotated[str, HostPath()] | None = None
+    """Folder on this host; its files belong to root."""
+    held: Literal["memory", "disk"] = Field(default="memory", alias="as")
+    """memory: in the machine's main memory. disk: on a read-only device that all machines map; what is written is in
+    memory."""
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of its sources, the lowest first."""
+        named = {"packages": self.packages, "oci": self.oci, "folder": self.folder}
+        return [name for name, value in named.items() if value]
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if not self.packages and self.oci is None and self.folder is None:
+            raise BadInput("has no source", allowed="packages, oci or folder")
+        if self.tag is not None and self.oci is None:
+            raise BadInput("has no archive", field="tag", allowed="oci in addition")
+        return self

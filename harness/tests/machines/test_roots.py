@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roots are made once, from what they name, and again when a source or the image has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sundial.errors import HostLacks
+from sundial.machines.archives import cpio
+from sundial.machines.images import Image
+from sundial.machines.packed import write_cpio
+from sundial.machines.roots import KEPT, BadRoot, BuiltRoot, Roots
+from sundial.machines.tree import Tree, file, with_folders
+from sundial.model.root import Root
+from tests.machines.containers import layer, layout, member
+
+PROGRAM = """\
+#!/usr/bin/env python3
+# A builder of packages that needs no network.
+import hashlib, io, json, sys, tarfile
+from pathlib import Path
+
+out, words = Path(sys.argv[2]), sys.argv[5:]
+print("resolving", *words)
+with (Path(__file__).parent / "calls").open("a") as calls:
+    print(*words, file=calls)
+if words == ["nosuch"]:
+    print("images/packages/build: Unable to locate package nosuch", file=sys.stderr)
+    sys.exit(2)
+if words == ["offline"]:
+    print("images/packages/build: cannot download offline", file=sys.stderr)
+    sys.exit(3)
+with tarfile.open(out / "packages.tar", "w") as tar:
+    for word in words:
+        info = tarfile.TarInfo(f"usr/bin/{word}")
+        info.size = 3
+        tar.addfile(info, io.BytesIO(b"one"))
+digest = hashlib.sha256((out / "packages.tar").read_bytes()).hexdigest()
+packages = [{"name": word, "version": "1", "sha256": "0" * 64, "architecture": "all"} for word in words]
+lock = {"asked": words, "packages": packages, "not_run": {words[0]: ["adduser"]}, "sha256": digest}
+(out / "lock.json").write_text(json.dumps(lock))
+"""
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    tree: Tree = {"init": file(b"#!/bin/sh\n", 0o755), "bin/busybox": file(b"busybox")}
+    with_folders(tree)
+    digest = write_cpio(tree, tmp_path / "initrd")
+    return Image("linux", tmp_path / "kernel", tmp_path / "initrd", "k" * 64, digest, {"cmdline": ""})
+
+
+@pytest.fixture
+def roots(tmp_path: Path) -> Roots:
+    program = tmp_path / "images" / "packages" / "build"
+    program.parent.mkdir(parents=True)
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    return Roots(tmp_path, tmp_path / "state")
+
+
+def calls(tmp_path: Path) -> list[str]:
+    return (tmp_path / "images" / "packages" / "calls").read_text().splitlines()
+
+
+def files(root: BuiltRoot) -> dict[str, bytes]:
+    entries, _ = cpio.read(root.initrd.read_bytes())
+    return {entry.path: entry.data for entry in entries if entry.data}
+
+
+def test_packages_are_chosen_once_whatever_their_order(roots: Roots, image: Image, tmp_path: Path) -> None:
+    said: list[str] = []
+    first = roots.ensure(Root(packages=["bb", "aa", "bb"]), image, said.append)
+    again = roots.ensure(Root(packages=["aa", "bb"]), image, said.append)
+    assert calls(tmp_path) == ["aa bb"]
+    assert first == again
+    assert files(first)["usr/bin/aa"] == b"one"
+    assert said == [
+        "resolving aa bb",
+        "not run: the script of package aa, which uses adduser",
+        "making a root: bb, aa, bb",
+    ]
+    assert [lock["asked"] for lock in roots.locks()] == [["aa", "bb"]]
+    assert first.manifest["packages"] == roots.locks()[0]["packages"]
+    assert first.initrd.name == first.initrd_sha256
+
+
+def test_another_image_or_another_source_is_another_root(roots: Roots, image: Image) -> None:
+    first = roots.ensure(Root(packages=["aa"]), image, lambda _: None)
+    other = roots.ensure(Root(packages=["aa"]), replace(image, kernel_sha256="x" * 64), lambda _: None)
+    assert first.initrd.parent != other.initrd.parent
+    assert first.initrd_sha256 == other.initrd_sha256
+    assert roots.ensure(Root(packages=["aa", "bb"]), image, lambda _: None).initrd_sha256 != first.initrd_sha256
+
+
+def test_later_sources_override_earlier_ones(roots: Roots, image: Image, tmp_path: Path) -> None:
+    oci = layout(tmp_path / "oci", layer(member("usr/bin/aa", content=b"two"), member("usr/bin/c", content=b"two")))
+    folder = tmp_path / "folder" / "usr" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "c").write_bytes(b"three")
+    root = Root(packages=["aa", "bb"], oci=str(oci), folder=str(tmp_path / "folder"))
+    found = files(roots.ensure(root, image, lambda _: None))
+    assert {path: found[path] for path in found if path.startswith("usr")} == {
+        "usr/bin/aa": b"two",
+        "usr/bin/bb": b"one",
+        "usr/bin/c": b"three",
+    }
+
+
+def test_a_folder_that_changed_is_another_root(roots: Roots, image: Image, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "x").write_bytes(b"one")
+    root = Root(folder=str(folder))
+    first = roots.ensure(root, image, lambda _: None)
+    status = (folder / "x").stat()
+    (folder / "x").write_bytes(b"two")
+    os.utime(folder / "x", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert files(roots.ensure(root, image, lambda _: None))["x"] == b"two"
+    (folder / "x").write_bytes(b"one")
+    assert roots.ensure(root, image, lambda _: None).initrd == first.initrd
+    (folder / "x").chmod(0o755)
+    assert roots.ensure(root, image, lambda _: None).initrd != first.initrd
+
+
+def test_a_folder_is_read_again_only_if_it_may_have_changed(
+    roots: Roots, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "x").write_bytes(b"one")
+    changed_ns = (folder / "x").stat().st_ctime_ns
+    roots.ensure(Root(packages=["aa"]), image, lambda _: None)
+    read = []
+
+    def contents(path: Path) -> str:
+        read.append(path)
+        return "digest"
+
+    monkeypatch.setattr("sundial.machines.roots._contents", contents)
+    for later_s, times in ((0, 1), (1, 2), (3, 3), (3, 3), (4, 3)):
+        monkeypatch.setattr("sundial.machines.roots.time.time_ns", lambda: changed_ns + later_s * 10**9)  # noqa: B023
+        assert roots.digest_of_folder(folder) == "digest"
+        assert len(read) == times
+
+
+def test_a_root_that_was_damaged_is_made_again(roots: Roots, image: Image) -> None:
+    first = roots.ensure(Root(packages=["aa"]), image, lambda _: None)
+    first.initrd.write_bytes(b"damaged")
+    said: list[str] = []
+    again = roots.ensure(Root(packages=["aa"]), image, said.append)
+    assert said == ["making a root: aa"]
+    assert files(again)["usr/bin/aa"] == b"one"
+
+
+def test_packages_that_cannot_be_had(roots: Roots, image: Image, tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(BadRoot, match="Unable to locate package nosuch") as refused:
+            roots.ensure(Root(packages=["nosuch"]), image, lambda _: None)
+    assert refused.value.field == "packages"
+    with pytest.raises(HostLacks, match="packages could not be fetched: cannot download offline"):
+        roots.ensure(Root(packages=["offline"]), image, lambda _: None)
+    assert calls(tmp_path) == ["nosuch", "nosuch", "offline"]
+    assert not [path for path in (tmp_path / "state").rglob("*") if path.name.startswith((".root-", ".packages-"))]
+
+
+def test_a_changed_archive_of_packages_is_refused(roots: Roots, image: Image, tmp_path: Path) -> None:
+    roots.ensure(Root(packages=["aa"]), image, lambda _: None)
+    (archive,) = (tmp_path / "state").rglob("packages.tar")
+    archive.write_bytes(b"another")
+    with pytest.raises(BadRoot, match=r"packages\.tar was changed: remove "):
+        roots.ensure(Root(packages=["aa"]), replace(image, kernel_sha256="x" * 64), lambda _: None)
+
+
+def test_a_layer_with_a_device_is_refused_and_leaves_nothing(roots: Roots, image: Image, tmp_path: Path) -> None:
+    oci = layout(tmp_path / "oci", layer(member("dev/sda", b"4")))
+    with pytest.raises(BadRoot, match="/dev/sda is a device, which a root cannot have") as refused:
+        roots.ensure(Root(oci=str(oci)), image, lambda _: None)
+    assert refused.value.field == "oci"
+    assert [path for path in (tmp_path / "state").rglob("*") if path.is_dir() and path.name.startswith(".")] == []
+
+
+def test_the_roots_that_were_used_last_are_kept(roots: Roots, image: Image) -> None:
+    for number in range(KEPT + 2):
+        roots.ensure(Root(packages=["aa"]), replace(image, kernel_sha256=f"{number:064}"), lambda _: None)
+    last = roots.ensure(Root(packages=["aa"]), image, lambda _: None)
+    assert len([path for path in last.initrd.parents[1].iterdir() if (path / "manifest.json").is_file()]) == KEPT
+    assert json.loads((last.initrd.parent / "manifest.json").read_text()) == last.manifest

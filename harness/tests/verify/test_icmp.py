@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A router that reports packets whose next hop does not answer."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sundial.observe import Octets
+from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.headers.icmp import HOST, PORT, UNREACHABLE, check_icmp
+from tests.verify.bed import address, checksum
+
+SECOND = 1_000_000_000
+CLIENT, ROUTER, FAR = "10.0.0.1", "10.0.0.254", "10.1.0.2"
+UNRESOLVED = {"r": [(SECOND, 4 * SECOND)]}
+
+
+def packet(source: str, target: str, protocol: int, payload: bytes, *, ttl: int = 64) -> bytes:
+    fields = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), 7, 0, ttl, protocol, 0)
+    header = fields + address(source) + address(target)
+    return header[:10] + struct.pack(">H", checksum(header)) + header[12:] + payload
+
+
+def report(code: int, quote: bytes) -> bytes:
+    bare = struct.pack(">BBHI", UNREACHABLE, code, 0, 0) + quote
+    message = bare[:2] + struct.pack(">H", checksum(bare)) + bare[4:]
+    return packet(ROUTER, CLIENT, 1, message)
+
+
+def fields(packets: Sequence[tuple[int, int, bytes]], unresolved: dict[str, list[tuple[int, int]]]) -> list[str]:
+    """Fields of the findings. `packets`: time, direction at the router's port, octets from the IP header on."""
+    rows = []
+    for row, (at_ns, direction, data) in enumerate(packets):
+        total = sum(struct.unpack(f">{len(data) // 2 - 10}H", data[20:]))
+        source, target = (".".join(map(str, data[place : place + 4])) for place in (12, 16))
+        rows.append(
+            {"row": row, "end": "lan|r:eth0", "machine": "r", "fate": None, "direction": direction, "time_ns": at_ns,
+             "source": source, "target": target, "protocol": data[9], "ip_id": 7, "ip_flags": 0, "fragment_offset": 0,
+             "ip_length": len(data), "ip_header": 20, "ip_payload_sum": total}
+        )  # fmt: skip
+    table = pl.DataFrame(rows, schema_overrides={"fate": pl.String})
+    frames = [bytes(14) + data for _, _, data in packets]
+
+    def read(some: pl.DataFrame) -> Octets:
+        chosen = [frames[row] for row in some["row"].to_list()]
+        size = np.array([len(each) for each in chosen], np.int64)
+        return Octets(np.frombuffer(b"".join(chosen) or b"\0", np.uint8), np.cumsum(size) - size, size)
+
+    sent = table.filter(pl.col("direction") == OUTBOUND)
+    return check_icmp(table, sent, read, unresolved)["field"].to_list()
+
+
+ASKED = packet(CLIENT, FAR, 17, bytes(8))
+PASSED_ON = packet(CLIENT, FAR, 17, bytes(8), ttl=63)
+OTHER = packet(CLIENT, FAR, 17, bytes(7) + b"\1", ttl=63)
+
+
+@pytest.mark.parametrize(
+    ("code", "quote", "unresolved", "found"),
+    [
+        (HOST, PASSED_ON, UNRESOLVED, []),
+        (HOST, PASSED_ON, {}, ["icmp.type"]),
+        (HOST, PASSED_ON, {"r": [(0, SECOND)]}, ["icmp.type"]),
+        (HOST, ASKED, UNRESOLVED, ["icmp.quote"]),
+        (HOST, OTHER, UNRESOLVED, ["icmp.quote"]),
+        (PORT, PASSED_ON, UNRESOLVED, ["icmp.quote"]),
+        (0, PASSED_ON, UNRESOLVED, ["icmp.type"]),
+    ],
+)
+def test_a_next_hop_that_does_not_answer(
+    code: int, quote: bytes, unresolved: dict[str, list[tuple[int, int]]], found: list[str]
+) -> None:
+    traffic = [(SECOND, INBOUND, ASKED), (3 * SECOND, OUTBOUND, report(code, quote))]
+    assert fields(traffic, unresolved) == found

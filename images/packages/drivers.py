@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""images/packages/modules: kernel modules out of the package that an image's kernel came from, in the order to load them."""
+
+import argparse
+import errno
+import sys
+from pathlib import Path
+
+from recipe import modules, packages, programs
+from recipe.errors import RecipeError
+from recipe.image import IMAGES
+from recipe.locks import scratch_in
+from recipe.progress import say
+
+
+def collect(package: packages.Package, names: list[str], out: Path, cache: Path) -> None:
+    """Writes NN-NAME.ko for each module to the folder `out`."""
+    say(f"fetching {package.name}")
+    with scratch_in(cache) as scratch:
+        packages.unpack(packages.download([package], cache)[package.name], scratch / "kernel")
+        tree = programs.beneath(scratch / "kernel", "lib/modules")
+        found = modules.collect(tree, names, scratch / "modules")
+        out.mkdir(parents=True, exist_ok=True)
+        for number, module in enumerate(found):
+            (out / f"{number:02}-{module.name}.ko").write_bytes(module.data)
+
+
+def main() -> int:
+    """Exit status 3: the host lacks something; 4: anything else."""
+    parser = argparse.ArgumentParser(prog="images/packages/modules", description="Takes modules out of a kernel's package.")
+    parser.add_argument("modules", nargs="+", metavar="MODULE")
+    parser.add_argument("--package", required=True, metavar="NAME=VERSION")
+    parser.add_argument("--sha256", required=True, metavar="HEX")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--cache", type=Path, default=IMAGES / "out" / "cache", metavar="DIR")
+    options = parser.parse_args()
+    name, _, version = options.package.partition("=")
+    package = packages.Package(name, version, "amd64", options.sha256, depends=())
+    try:
+        collect(package, options.modules, options.out.resolve(), options.cache.resolve())
+    except RecipeError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return error.exit_status
+    except OSError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 3 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 4
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
