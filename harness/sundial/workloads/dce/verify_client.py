@@ -165,7 +165,8 @@ class Client(Machine):
 
     def _read_by(self, until_ns: int) -> int:
         """When it reads what came next, at the latest."""
-        return min(until_ns, self.inbox[0].at_ns + self.unread_ns)
+        arrived_ns: int = self.inbox[0].at_ns
+        return min(until_ns, arrived_ns + self.unread_ns)
 
     # ---- the call ----
 
