@@ -173,6 +173,8 @@ class Replay(Generic[M]):
             self.findings.append(Difference(sent.message, "sent", expected, reading.words(sent.message), sent.rows))
             self.histories = leaves
             return
+        if len(found) > 1:
+            found = [each for each in found if reading.encode(each.outbox[0]) == sent.payload] or found
         self._compare(found[0].outbox[0], sent)
         for each in found:
             each.outbox.popleft()

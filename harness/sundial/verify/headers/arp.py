@@ -204,9 +204,7 @@ def unresolved(
     """By machine: stretches in which it asked for an address, TRIES times in a row, and had no answer. What it has for
     that address meanwhile is dropped, and no capture shows it. `machines`: by `end`. A question that the machine's own
     adapter dropped was asked."""
-    asked = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null() | refused()).sort("time_ns", "row")
-    direction = pl.when(refused()).then(pl.lit(OUTBOUND)).otherwise(pl.col("direction"))
-    fields = arp_fields(asked, read(asked)).with_columns(end_of_sender().alias("end"), direction.alias("direction"))
+    fields = _at_ports(frames, read)
     open_runs: dict[tuple[str, int], list[int]] = {}
     found: dict[str, list[tuple[int, int]]] = {}
     columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_spa", "arp_tpa")
@@ -229,6 +227,26 @@ def unresolved(
         if len(run) == TRIES:
             found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
     return found
+
+
+def questions(
+    frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
+) -> dict[str, list[int]]:
+    """By machine: when it asked for an address, in order. `machines`: by `end`."""
+    asked = _at_ports(frames, read).filter(direction=OUTBOUND, arp_op=REQUEST)
+    found: dict[str, list[int]] = {}
+    for end, at_ns in asked.select("end", "time_ns").iter_rows():
+        if end in machines:
+            found.setdefault(machines[end], []).append(at_ns)
+    return found
+
+
+def _at_ports(frames: pl.DataFrame, read: Callable[[pl.DataFrame], Octets]) -> pl.DataFrame:
+    """ARP at ports in the order of time, with its fields, and what their adapters dropped."""
+    packets = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null() | refused()).sort("time_ns", "row")
+    direction = pl.when(refused()).then(pl.lit(OUTBOUND)).otherwise(pl.col("direction"))
+    fields = arp_fields(packets, read(packets))
+    return fields.with_columns(end_of_sender().alias("end"), direction.alias("direction"))
 
 
 def within(stretches: Iterable[tuple[int, int]], at_ns: int) -> bool:

@@ -25,7 +25,7 @@ from sundial.judge.replay import Replay
 from sundial.judge.settled import Transport, Verdict, Verification
 from sundial.observe import octets_of
 from sundial.verify.findings import Finding
-from sundial.verify.headers.arp import unresolved, within
+from sundial.verify.headers.arp import questions, unresolved, within
 from sundial.verify.headers.icmp import Read, closed_until
 from sundial.verify.result import leg_json
 from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
@@ -122,6 +122,7 @@ class _Verification(Verification[Service]):
         self.traffic: Traffic = datagrams(self.own, octets_of(self.own, files), _not_open(self.own, frames, read))
         homes = self.ports.filter(~pl.col("joins")).select("end", "machine").rows()
         self.unresolved = unresolved(frames, dict(homes), read)
+        self.asked = {} if self.exact else questions(frames, dict(homes), read)
         self.reported = {call.id: call for batch in parties.batches(self.samples, self.calls) for call in batch.calls}
         self.activities = activities(run, self.samples, self.services)
         self.sides, self.unowned = divide(self.traffic.datagrams, self.activities)
@@ -150,7 +151,11 @@ class _Verification(Verification[Service]):
             rows += self._serve(service)
         for sides in self.sides.values():
             replay = replay_client(
-                sides, partial(self._told, sides.activity), self._drops(sides.activity.client), exact=self.exact
+                sides,
+                partial(self._told, sides.activity),
+                self._drops(sides.activity.client),
+                self.asked.get(sides.activity.client, ()),
+                exact=self.exact,
             )
             rows += self._findings(sides, replay)
             rows += self._check_samples(sides, replay)

@@ -135,6 +135,8 @@ class Client(Machine):
     def steps(self, until_ns: int) -> Iterator[str]:
         if self.reads and self.inbox and self.inbox[0].at_ns <= until_ns:
             yield "arrival"
+            if self.in_call and not self.cancelling and self.cancel_at <= self._read_by(until_ns):
+                yield "arrival and cancel"
         if self.fires(until_ns):
             yield "timer"
         if self.gives_up(until_ns):
@@ -147,6 +149,12 @@ class Client(Machine):
         if step == "arrival":
             arrival = self.inbox.popleft()
             self._arrive(arrival, self.at(arrival.at_ns))
+        elif step == "arrival and cancel":
+            # Both in one turn: what cancels the call goes before the fragments that a fack lets out.
+            arrival = self.inbox.popleft()
+            self._arrive(arrival, self.at(max(arrival.at_ns, self.cancel_at)))
+            if self.in_call:
+                self._cancel(self.now_ns)
         elif step == "timer":
             self._timeout(self.at(self.deadline()))
         elif step == "end":
@@ -154,6 +162,11 @@ class Client(Machine):
         else:
             self._start(self.at(self.calls[self.place + 1].start_ns))
         self._act()
+
+    def _read_by(self, until_ns: int) -> int:
+        """When it reads what came next, at the latest."""
+        arrived_ns: int = self.inbox[0].at_ns
+        return min(until_ns, arrived_ns + self.unread_ns)
 
     # ---- the call ----
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from sundial.judge.machine import NEVER, UNREAD_NS
 from sundial.judge.replay import LATE_NS, Item, Replay, Sent
 from sundial.workloads.dce.expect_pdu import BadPdu, Fack, Pdu, Type, parse, parse_fack
 from sundial.workloads.dce.verify_calls import Exchange
-from sundial.workloads.dce.verify_client import Client, conv_question
+from sundial.workloads.dce.verify_client import Call, Client, conv_question
 from sundial.workloads.dce.verify_datagrams import Datagram, Endpoint
 from sundial.workloads.dce.verify_names import Activity, Service, conv_activity
 from sundial.workloads.dce.verify_places import Party, Table, replay_together
@@ -142,23 +143,39 @@ def _end(endpoint: Endpoint) -> str:
     return f"{endpoint[0]}:{endpoint[1]}"
 
 
-def client_of(sides: Sides, *, exact: bool) -> Client:
-    """The machine of a client, with its calls at their times."""
-    first: dict[int, int] = {}
-    for _, each, pdu in sides.client.sent:
-        if pdu.type == Type.REQUEST:
-            first.setdefault(pdu.sequence, each.at_ns)
-    calls = [
-        replace(
-            call,
-            start_ns=min(call.start_ns, first.get(call.sequence, NEVER))
-            if exact
-            else first.get(call.sequence, NEVER) - REAL_EARLY_NS,
-        )
-        for call in sides.activity.calls
-    ]
+def clients_of(sides: Sides, asked_ns: Sequence[int], *, exact: bool) -> list[Client]:
+    """The machine of a client, with its calls at their times: where these are not known, as any of several. `asked_ns`:
+    when its ARP asked for an address."""
     unread_ns = UNREAD_NS if exact else REAL_UNREAD_NS
-    return Client(sides.activity.settings, unread_ns=unread_ns, activity=sides.activity.uuid, calls=calls)
+    one = partial(Client, sides.activity.settings, unread_ns=unread_ns, activity=sides.activity.uuid)
+    if exact:
+        first: dict[int, int] = {}
+        for _, each, pdu in sides.client.sent:
+            if pdu.type == Type.REQUEST:
+                first.setdefault(pdu.sequence, each.at_ns)
+        starts = [min(call.start_ns, first.get(call.sequence, NEVER)) for call in sides.activity.calls]
+        return [one(calls=_at(sides.activity.calls, starts))]
+    spoken: dict[int, int] = {}
+    for _, each, pdu in sides.client.sent:
+        if pdu.interface != CONV:
+            spoken.setdefault(pdu.sequence, each.at_ns)
+    times = sorted(item.at_ns for item in sides.client.items())
+    prompt = [spoken.get(call.sequence, NEVER) for call in sides.activity.calls]
+    # The first packet may have waited for ARP, while the call's timers went on.
+    held = [_held(times, asked_ns, first_ns) for first_ns in prompt]
+    every = [prompt] if held == prompt else [prompt, held]
+    return [one(calls=_at(sides.activity.calls, [each - REAL_EARLY_NS for each in starts])) for starts in every]
+
+
+def _at(calls: Sequence[Call], starts_ns: Sequence[int]) -> list[Call]:
+    return [replace(call, start_ns=start_ns) for call, start_ns in zip(calls, starts_ns, strict=True)]
+
+
+def _held(times_ns: Sequence[int], asked_ns: Sequence[int], first_ns: int) -> int:
+    """The first question of ARP since anything was sent or came before a packet; its own time if there is none."""
+    place = bisect_left(times_ns, first_ns)
+    asked = bisect_right(asked_ns, times_ns[place - 1] if place else -NEVER)
+    return min(asked_ns[asked], first_ns) if asked < len(asked_ns) else first_ns
 
 
 def replay_servers(
@@ -210,10 +227,15 @@ def _boot_time(every: Iterable[Sides]) -> int:
 
 
 def replay_client(
-    sides: Sides, agrees: Callable[[Client], bool], drops: Callable[[int], bool], *, exact: bool
+    sides: Sides,
+    agrees: Callable[[Client], bool],
+    drops: Callable[[int], bool],
+    asked_ns: Sequence[int] = (),
+    *,
+    exact: bool,
 ) -> Replay[Client]:
     """Its calls are all over when its step is. `agrees`: whether a history agrees with its counters; `drops`: as of
-    Replay."""
-    replay = Replay([client_of(sides, exact=exact)], LATE_NS if exact else REAL_LATE_NS, agrees, drops)
+    Replay; `asked_ns`: when its machine's ARP asked for an address."""
+    replay = Replay(clients_of(sides, asked_ns, exact=exact), LATE_NS if exact else REAL_LATE_NS, agrees, drops)
     replay.run(sides.client.items(), NEVER - 1)
     return replay

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a port cannot tell about a client: what it did in one turn, and when its call began."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sundial.judge.replay import Item
+from sundial.workloads.dce.expect_pdu import Fack, Flags, Pdu, Type
+from sundial.workloads.dce.verify_client import Call, Client
+from sundial.workloads.dce.verify_datagrams import Datagram
+from sundial.workloads.dce.verify_names import Activity
+from sundial.workloads.dce.verify_sides import REAL_EARLY_NS, Sides, clients_of
+from sundial.workloads.dce.verify_stream import FACK_VERSION, MOST_TSDU, SUNDIAL, Settings, fack_body, payload
+from tests.workloads.dce.dialogue import ACTIVITY, MS, came, found, pdu, sent
+
+SIZE, BODY, CANCEL_MS = 4016 * 3, 4016, 100
+
+
+def calling() -> Client:
+    settings = replace(Settings(), cancel_ns=CANCEL_MS * MS)
+    return Client(settings, activity=ACTIVITY, calls=[Call(0, SUNDIAL, 1, sizes=(SIZE, 0), start_ns=0)])
+
+
+def fragment(
+    number: int, *, serial: int | None = None, new: bool = False, last: bool = False, asks: bool = True
+) -> Pdu:
+    flags = Flags.FRAGMENT | (Flags.LAST_FRAGMENT if last else Flags(0)) | (Flags(0) if asks else Flags.NO_FACK)
+    body = payload(0, SIZE)[number * BODY : (number + 1) * BODY]
+    own = pdu(Type.REQUEST, flags=flags, fragment=number, serial=number, body=body)
+    return replace(own, boot_time=0, activity_hint=0xFFFF) if new else own
+
+
+FACK = pdu(Type.FACK, body=fack_body(Fack(FACK_VERSION, 32, MOST_TSDU, 4096, 0, ()), "<"))
+CANCEL = pdu(Type.CL_CANCEL, body=bytes((0, 0, 0, 0, 1, 0, 0, 0)))
+FAULT = pdu(Type.FAULT, body=bytes((0x0D, 0, 0, 0x1C)))
+REST = [fragment(1, asks=False), fragment(2, last=True, asks=False)]
+
+
+@pytest.mark.parametrize(
+    ("fack_ms", "cancel_ms", "rest_ms", "right"),
+    [
+        (50, 100, 51, True),
+        (150, 100, 151, True),
+        (99, 101, 102, True),  # both are due when it wakes up, and the cancel goes first
+        (50, 101, 102, True),  # the fack waited to be read
+        (50, 60, 61, False),  # before its time
+    ],
+)
+def test_cancel_that_is_due_goes_before_what_a_fack_lets_out(
+    fack_ms: float, cancel_ms: float, rest_ms: float, right: bool
+) -> None:
+    early = replace(CANCEL, boot_time=0, activity_hint=0xFFFF) if cancel_ms < fack_ms else CANCEL
+    items: list[Item] = [sent(0, fragment(0, new=True)), came(fack_ms, FACK), sent(cancel_ms, early)]
+    items += [sent(rest_ms + place / 10, each) for place, each in enumerate(REST)]
+    items += [came(200, FAULT), sent(1201, pdu(Type.ACK))]
+    assert (found(calling(), *items) == []) == right
+
+
+@pytest.mark.parametrize(
+    ("asked_ms", "starts_ms"),
+    [
+        ([], {5000}),
+        ([3000, 4000], {5000, 3000}),  # its first packet may have waited since the first question
+        ([1000, 6000], {5000}),  # those before the packets of the call before, and later ones, are of others
+        ([1000, 4500], {5000, 4500}),
+    ],
+)
+def test_call_may_have_begun_when_arp_asked(asked_ms: list[int], starts_ms: set[int]) -> None:
+    """Under the real clock, where the time of a sample is on another axis."""
+    ends = ("10.0.0.1", 40000), ("10.0.0.2", 1027)
+    calls = [Call(number, SUNDIAL, 1, sizes=(0, 0), start_ns=99) for number in (0, 1)]
+    sides = Sides(Activity(ACTIVITY, "client", "server", *ends, Settings(), calls))
+    for sequence, at_ms in ((0, 500), (0, 2000), (1, 5000)):
+        at_ns = at_ms * MS
+        datagram = Datagram("client", True, *ends, at_ns, at_ns, [], {})
+        sides.client.sent.append((0, datagram, pdu(Type.REQUEST, sequence=sequence)))
+    every = clients_of(sides, [each * MS for each in asked_ms], exact=False)
+    assert {each.calls[1].start_ns for each in every} == {each * MS - REAL_EARLY_NS for each in starts_ms}
+    assert {each.calls[1].start_ns for each in clients_of(sides, [4000 * MS], exact=True)} == {99}
