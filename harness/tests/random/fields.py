@@ -96,7 +96,6 @@ LEFT_OUT: dict[str, str] = {
     "name": "the file's",
     "on": "as hosts",
     "scale": "as default_scale",
-    "timeline": "random events: tests/segments/test_timeline_laws.py",
     "statistic": "a rule of the report",
     "vary": "several runs",
 }
