@@ -21,6 +21,7 @@ from sundial.plan.paths import RunPaths
 from sundial.workloads import functions
 from sundial.workloads.iperf3.model import Iperf3
 from tests.random import networks as nets
+from tests.random.events import timelines
 from tests.random.fields import seldom
 from tests.random.networks import Net, networks
 from tests.random.workloads import HASTY_S, workloads
@@ -81,6 +82,10 @@ def _scenario(draw: st.DrawFn, net: Net, works: list[dict[str, Any]]) -> dict[st
         found["linger"] = draw(st.sampled_from(("200 ms", "3 s", "20 s", "50 ms", "1 ms")))
     if draw(seldom(10)):
         found["start"] = draw(st.sampled_from(("1 s", "5 s")))
+    # What MBCF does when nothing passes for a while is not verified well enough: mbcf.close, mbcf.ack.
+    if not net.calm and all({*work.get("transports", ())} <= {"udp", "tcp"} for work in works) and draw(seldom(3)):
+        events = draw(timelines(net))
+        found |= {"timeline": events} if events else {}
     expect = {}
     if not net.calm or any("die" in work for work in works):
         expect["failures"] = "allowed"

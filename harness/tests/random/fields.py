@@ -98,7 +98,6 @@ LEFT_OUT: dict[str, str] = {
     "root": "as cmdline: tests/run/test_roots_vm.py",
     "metrics": "what is asked of figures, which are random",
     "scale": "as default_scale",
-    "timeline": "random events: tests/segments/test_timeline_laws.py",
     "statistic": "a rule of the report",
     "vary": "several runs",
 }
