@@ -303,11 +303,11 @@ def summary(ended: list[dict[str, Any]]) -> str:
     return cast(str, _room("sundial.verify.markdown").document([ended_of(**each) for each in ended]))
 
 
-def first_mismatch(run: str, document: dict[str, Any]) -> tuple[str, str | None] | None:
-    """The one to begin with, in the same form."""
+def first_mismatch(run: str, document: dict[str, Any]) -> Mismatch | None:
+    """The one to begin with."""
     words = _room("sundial.verify.words")
-    problem = words.to_show(document.get("problems") or [])
-    return None if problem is None else (words.in_words(problem), words.open_command(run, problem))
+    each = words.to_show(document.get("problems") or [])
+    return None if each is None else Mismatch(words.in_words(each), words.open_command(run, each), each.get("rule"), 1)
 
 
 def rules() -> dict[str, Any]:
@@ -566,7 +566,7 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
 
     def first(name: str, document: dict[str, Any]) -> str | None:
         shown = first_mismatch(name, document)
-        return None if shown is None else shown[0]
+        return None if shown is None else shown.words
 
     report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
     making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
