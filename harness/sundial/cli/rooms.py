@@ -532,8 +532,9 @@ class MatrixAsked:
     scenario: str | None
     runs: dict[str, Path]
     """Runs that are there, by what the user calls them; empty: runs are made."""
-    rows: str
-    columns: str
+    rows: str | None
+    columns: str | None
+    """Both None: those of the scenario."""
     overrides: tuple[str, ...]
     topology: str | None
     scale: str | None
@@ -572,11 +573,15 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
     making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
     doors = room.Doors(making, measured, first)
     made = not asked.runs
-    empty = pure.Axis("", (), ())
+    if not made:
+        axes = (pure.Axis("", (), ()),) * 2
+    elif asked.rows is None or asked.columns is None:
+        axes = room.axes_of(asked.scenario or "")
+    else:
+        axes = pure.parse_axis(asked.rows, "--rows"), pure.parse_axis(asked.columns, "--columns")
     request = room.Request(
         asked.scenario or "",
-        pure.parse_axis(asked.rows, "--rows") if made else empty,
-        pure.parse_axis(asked.columns, "--columns") if made else empty,
+        *axes,
         asked.overrides,
         asked.topology,
         asked.scale,
