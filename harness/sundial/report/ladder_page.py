@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from sundial.whole import whole
 
 MOST_BYTES = 256 << 20
 """Captures of a run whose ladders are drawn unasked."""
+MOST_ROWS = 80
+"""Of a ladder in a page, which would be longer than the rest of it otherwise."""
 _LEAST_SCALE = 0.9
 """Its words are small: on a narrow screen it scrolls."""
 _NAMES = ("client", "server", "app", "transport", "procedure", "size", "series", "thread", "batch", "call")
@@ -35,6 +37,8 @@ class Shown:
     call: str
     outcome: str
     svg: Markup
+    cut: int
+    """Rows at its end that are not drawn."""
 
 
 def draw(directory: Path, verify: Mapping[str, Any] | None, folder: Path) -> list[Shown]:
@@ -64,12 +68,13 @@ def _draw(run: RunDirectory, calls: pl.DataFrame, verify: Mapping[str, Any] | No
             continue
         if not ladder.arrows:
             continue
-        svg = ladder_svg.draw(ladder)
+        cut = max(0, len(ladder.rows) - MOST_ROWS)
+        svg = ladder_svg.draw(replace(ladder, rows=ladder.rows[:MOST_ROWS]))
         with whole(folder / f"{stem}.svg") as beside:
             beside.write_text(svg, encoding="utf-8")
         width = topology_svg.natural_width(svg)
         inline = palette.themed(svg, stem, ladder_svg.in_words(ladder), width, _LEAST_SCALE)
-        yield Shown(stem, title, number, _begun(ladder.title), _begun(ladder.outcome), Markup(inline))
+        yield Shown(stem, title, number, _begun(ladder.title), _begun(ladder.outcome), Markup(inline), cut)
 
 
 def _begun(words: str) -> str:

@@ -25,6 +25,7 @@ from sundial.observe.pcap import ETHERNET_LINK, Block, Capture, Interface, open_
 from sundial.observe.pcapng import BYTE_ORDER, ENHANCED, SECTION
 from sundial.observe.stamps import options, stamps
 from sundial.observe.tshark import list_frames
+from sundial.printable import printable
 from sundial.report import registry, viewer
 from sundial.report.ladder import Arrow, Fate, Ladder, Row, Sighting, arrows, in_time, rows
 from sundial.report.ladder_frames import ARP, ICMP, Head, read_head, tcp_words
@@ -40,6 +41,8 @@ MOST_FRAMES = 200_000
 """Records in the time of a call that are read at most."""
 MOST_WORDS = 5_000
 """Frames that tshark is asked for words for."""
+_End = tuple[str, int]
+"""Address and port."""
 _FATE = ":fate"
 _IP_PROTOCOLS = {"udp": 17, "tcp": 6}
 
@@ -170,26 +173,24 @@ def ladder_of(
     drawn, hidden = rows(ways, _events(call, parties), everything=everything)
     remarks = [] if ways else ["No frame of this call is in the captures: a one-way call may leave with a later one."]
     return Ladder(
-        _title(number, row), _outcome(row), tuple(parties), int(row["start_ns"]), tuple(drawn), tuple(remarks),
+        _title(number, row), _outcome(row), tuple(parties), call.from_ns, tuple(drawn), tuple(remarks),
         tuple(ways), hidden,
     )  # fmt: skip
 
 
 def _window(run: RunDirectory, calls: pl.DataFrame, row: Mapping[str, Any]) -> tuple[int, int]:
     """From when to when its frames are looked for, in ns of the run."""
-    start, end = int(row["start_ns"]), int(row["end_ns"])
-    if run.clock != "virtual":  # guests' clocks are apart from that of the captures
-        first, last = row.get("call_first_tx_ns"), row.get("reply_last_rx_ns")
-        apart = (int(first) if first is not None else start) - start
-        start, end = start + min(0, apart), max(end + apart, int(last) if last is not None else end)
+    begins, start, end = "start_ns", row["start_ns"], row["end_ns"]
+    if run.clock != "virtual" and row.get("call_first_tx_ns") is not None:
+        # Guests' clocks are apart from that of the captures: its frames tell.
+        begins, start = "call_first_tx_ns", row["call_first_tx_ns"]
+        end = max(start, row["reply_last_rx_ns"] or start)
     # Without ports of UDP or TCP, all frames between the two machines are shown.
     named = ("client_port", "thread") if row["transport"] in _IP_PROTOCOLS else ()
     same = [name for name in ("client", "server", *named) if row[name] is not None]
-    later = calls.filter(
-        pl.all_horizontal(pl.col(name) == row[name] for name in same), pl.col("start_ns") > row["start_ns"]
-    )
-    following: list[int] = later["start_ns"].sort().head(1).to_list()
-    return start, max(end, min([end + TAIL_NS, *following]))
+    later = calls.filter(pl.all_horizontal(pl.col(name) == row[name] for name in same), pl.col(begins) > start)
+    following: list[int] = later[begins].sort().head(1).to_list()
+    return int(start), int(max(end, min([end + TAIL_NS, *following])))
 
 
 def _read(call: _Call, files: Sequence[Path]) -> tuple[list[Sighting], list[Fate]]:
@@ -376,7 +377,7 @@ _TRANSPORTS = frozenset({"UDP", "TCP", "IPv4", "ARP", "ICMP", ""})
 """Protocols of whose frames the ladder has words of its own."""
 
 
-_LINKS = re.compile(r"\s*[\[(](?:Call|Reply|Request|Response|Reassembled) [Ii]n #?\d+[\])]")
+_LINKS = re.compile(r"\s*[\[(](?:(?:Call|Reply|Request|Response|Reassembled) [Ii]n|RPC \w+ of) #?\d+[\])]")
 _UNKNOWN = re.compile(r"Unknown RPC program \d+")
 
 
@@ -385,7 +386,7 @@ def _words(protocol: str, info: str) -> str:
     if protocol.upper() in {name.upper() for name in _TRANSPORTS}:
         return ""
     # Links are numbers of what tshark was given, not of the capture.
-    return _UNKNOWN.sub("RPC", _LINKS.sub("", f"{protocol} {info}".strip()))
+    return printable(_UNKNOWN.sub("RPC", _LINKS.sub(" ", f"{protocol} {info}")).replace("  ", " ").strip())
 
 
 def _worded(
@@ -401,17 +402,22 @@ def _worded(
     return [replace(arrow, words=_said(arrow.head, bases, known.get(_carried(arrow.head), ""))) for arrow in ways]
 
 
-def _bases(seen: Sequence[Sighting], call: _Call) -> dict[str, int]:
-    """By address: the sequence number of the first byte that it sends in the call."""
+def _bases(seen: Sequence[Sighting], call: _Call) -> dict[_End, int]:
+    """By end of a connection: the sequence number of the first byte that it sends in the call."""
     sent = [each.head for each in sorted(seen, key=lambda each: each.at_ns) if each.sent and each.party in call.ends]
-    bases: dict[str, int] = {}
-    for head in sent:
-        if head.tcp is not None and head.tcp.length:
-            bases.setdefault(head.source, head.tcp.seq)
-    for head in sent:  # of what sends no data; a SYN counts as a byte before it
-        if head.tcp is not None:
-            bases.setdefault(head.source, head.tcp.seq + (head.tcp.flags >> 1 & 1))
+    segments = [(_ends(head)[0], head.tcp) for head in sent if head.tcp is not None]
+    bases: dict[_End, int] = {}
+    for end, segment in segments:
+        if segment.length:
+            bases.setdefault(end, segment.seq)
+    for end, segment in segments:  # of what sends no data; a SYN counts as a byte before it
+        bases.setdefault(end, segment.seq + (segment.flags >> 1 & 1))
     return bases
+
+
+def _ends(head: Head) -> tuple[_End, _End]:
+    source, target = head.ports or (0, 0)
+    return (head.source, source), (head.target, target)
 
 
 def _carried(head: Head) -> Hashable:
@@ -421,10 +427,11 @@ def _carried(head: Head) -> Hashable:
     return head.key
 
 
-def _said(head: Head, bases: Mapping[str, int], shown: str) -> str:
+def _said(head: Head, bases: Mapping[_End, int], shown: str) -> str:
     own = head.words
     if head.tcp is not None:
-        own = tcp_words(head.tcp, bases.get(head.source, head.tcp.seq), bases.get(head.target, head.tcp.ack))
+        source, target = _ends(head)
+        own = tcp_words(head.tcp, bases.get(source, head.tcp.seq), bases.get(target, head.tcp.ack))
     if head.part is not None and head.part.offset:
         return own
     return f"{shown} [{own}]" if shown and (head.tcp is not None or head.part is not None) else shown or own

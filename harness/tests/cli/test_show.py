@@ -6,11 +6,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from click.testing import Result
 
 from sundial.cli import checks
-from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Stream, rpc_call, rpc_reply
+from sundial.observe import open_run
+from sundial.verify.samples import load_samples
+from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Record, Stream, capture, rpc_call, rpc_reply
 
 Call = Callable[..., Result]
 PORT = 700
@@ -89,6 +92,60 @@ def test_a_call_over_tcp_has_bytes_and_acknowledgements(call: Call, captures: Pa
     assert "TCP bytes 0-1447, ACK 0" in text
     assert "[TCP bytes 1448-2047, ACK 0]" in text
     assert "[TCP bytes 1448-2031, ACK 2048]" in text
+
+
+def test_under_the_real_clock_the_frames_of_a_call_tell_when_it_was(call: Call, captures: Path) -> None:
+    """Guests' clocks are apart from that of the captures."""
+    bed = Bed(captures / "real-1", clock="real")
+    bed.batch("echo-client", "udp", 64, RPC_PORT, PORT)
+    begun = []
+    for xid in (0x11, 0x22, 0x33):
+        begun.append(bed.now)
+        bed.udp_call(64, xid)
+    lines = [json.loads(line) for line in bed.lines]
+    behind = 3 * 10**9
+    for row in lines[1:]:
+        row[1], row[2] = row[1] + behind, row[2] + behind
+    bed.lines[:] = [json.dumps(line) for line in lines]
+    folder = bed.write()
+    samples = load_samples(open_run(folder)).table.drop("id")
+    ends = [at + 15_000 for at in begun]
+    observed = samples.select("call").with_columns(
+        pl.Series("call_first_tx_ns", begun), pl.Series("reply_last_rx_ns", ends), verdict=pl.lit("pass")
+    )
+    observed.write_parquet(folder / "observed.parquet")
+    found = json.loads(call("show", "real-1", "--call", "1", "--json").stdout)
+    assert [(arrow["from"], arrow["sent_ns"] - begun[1]) for arrow in found["arrows"]] == [
+        ("client", 0),
+        ("server", 11_000),
+    ]
+    assert "call begins" not in call("show", "real-1", "--call", "1").stdout
+
+
+def test_a_machine_that_calls_itself_has_two_lifelines(call: Call, captures: Path) -> None:
+    bed = Bed(captures / "alone-1")
+    bed.batch("echo-client", "udp", 64, RPC_PORT, PORT)
+    bed.udp_call(64, 0x11)
+    folder = bed.write()
+    frames = [record.frame for record in bed.records if record.direction == 2]
+    own = [frame.replace(bytes([10, 0, 0, 2]), bytes([10, 0, 0, 1])) for frame in frames]
+    records = [Record(1_000_000 + 11_000 * place, 0, 0, frame) for place, frame in enumerate(own)]
+    records += [Record(1_000_500 + 11_000 * place, 1, 0, frame) for place, frame in enumerate(own)]
+    (folder / "wire" / "lan.pcapng").unlink()
+    (folder / "wire" / "loopback-client.pcapng").write_bytes(capture(["client:lo", "client:lo"], records))
+    document = json.loads((folder / "run.json").read_text())
+    document["captures"] = {"wire/loopback-client.pcapng": ""}
+    document["nodes"] = {"client": document["nodes"]["client"]}
+    (folder / "run.json").write_text(json.dumps(document))
+    samples = pl.read_parquet(folder / "samples.parquet")
+    samples = samples.with_columns(server=pl.lit("client"), server_address=pl.lit(CLIENT))
+    samples.write_parquet(folder / "samples.parquet")
+    found = json.loads(call("show", "alone-1", "--call", "0", "--json").stdout)
+    assert found["parties"] == ["client (client)", "client (server)"]
+    assert [(arrow["from"], arrow["to"]) for arrow in found["arrows"]] == [
+        ("client (client)", "client (server)"), ("client (server)", "client (client)"),
+    ]  # fmt: skip
+    assert [arrow["arrived_ns"] - arrow["sent_ns"] for arrow in found["arrows"]] == [500, 500]
 
 
 def test_calls_worth_a_look_are_listed(call: Call, run: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sundial.report import palette
+from sundial.report import ladder_page, palette
 from sundial.report.build import build_report
 from sundial.report.registry import CLIENTS
 from sundial.report.topology_view import Machine, Nic, Segment, Topology, in_words
@@ -183,6 +183,7 @@ def test_the_slowest_call_is_drawn_and_the_command_that_draws_it_is_named(tmp_pa
     (label,) = [str(svg["aria-label"]) for svg in Tags(page).of("svg") if "Ladder" in str(svg.get("aria-label"))]
     assert label.endswith("3 frames between client, server; 1 lost, 1 sent again")
     assert 'id="ladder-finding"' not in page
+    assert "further rows" not in page
 
 
 def test_the_call_of_the_first_mismatch_is_drawn(tmp_path: Path) -> None:
@@ -201,6 +202,12 @@ def test_the_call_of_the_first_mismatch_is_drawn(tmp_path: Path) -> None:
     page = build_report(folder, png=False).html.read_text()
     assert page.index('href="#ladder-finding"') < page.index('id="ladder-finding"') < page.index('id="ladder-slowest"')
     assert "show run --call 0" in page
+
+
+def test_a_long_ladder_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ladder_page, "MOST_ROWS", 2)
+    page = build_report(lossy(tmp_path / "run"), png=False).html.read_text()
+    assert "<p>3 further rows are left out here.</p>" in page
 
 
 def test_without_captures_or_figures_there_is_no_ladder(tmp_path: Path) -> None:
