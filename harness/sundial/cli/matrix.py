@@ -21,8 +21,8 @@ JOBS_MOST = 64
 
 @click.command(cls=Verb)
 @click.argument("scenario", required=False, shell_complete=completion.SCENARIOS)
-@click.option("--rows", required=True, metavar="KEY=VALUE,...", help="Field and values of the rows; KEY with --from.")
-@click.option("--columns", required=True, metavar="KEY=VALUE,...", help="The same of the columns.")
+@click.option("--rows", metavar="KEY=VALUE,...", help="Field and values of the rows; KEY alone with --from.")
+@click.option("--columns", metavar="KEY=VALUE,...", help="The same of the columns. Default: those of vary.matrix.")
 @click.option("--from", "runs", metavar="RUN", multiple=True, help="Take this run instead of making runs; repeat it.")
 @click.option("--measure", default="p50(rtt_us)", metavar="M", help="Figure of each cell. Default: p50(rtt_us).")
 @click.option("--topology", metavar="T", shell_complete=completion.TOPOLOGIES, help="Name or file of the topology.")
@@ -42,8 +42,8 @@ JOBS_MOST = 64
 @as_json
 def matrix(
     scenario: str | None,
-    rows: str,
-    columns: str,
+    rows: str | None,
+    columns: str | None,
     runs: tuple[str, ...],
     measure: str,
     topology: str | None,
@@ -69,6 +69,8 @@ def matrix(
     connect, out = checked_connect(connect), checked_out(out)
     if (scenario is None) == (not runs):
         raise click.UsageError("give either SCENARIO or --from RUN")
+    if (rows is None) != (columns is None) or (runs and rows is None):
+        raise click.UsageError("give both --rows and --columns")
     if runs and (overrides or topology or scale or seed is not None or skip_refused):
         raise BadInput(
             "runs that are there cannot be changed", file="--from", allowed="--rows, --columns, --measure, --out"

@@ -316,11 +316,11 @@ def summary(ended: list[dict[str, Any]]) -> str:
     return cast(str, _room("sundial.verify.markdown").document([ended_of(**each) for each in ended]))
 
 
-def first_mismatch(run: str, document: dict[str, Any]) -> tuple[str, str | None] | None:
-    """The one to begin with, in the same form."""
+def first_mismatch(run: str, document: dict[str, Any]) -> Mismatch | None:
+    """The one to begin with."""
     words = _room("sundial.verify.words")
-    problem = words.to_show(document.get("problems") or [])
-    return None if problem is None else (words.in_words(problem), words.open_command(run, problem))
+    each = words.to_show(document.get("problems") or [])
+    return None if each is None else Mismatch(words.in_words(each), words.open_command(run, each), each.get("rule"), 1)
 
 
 def rules() -> dict[str, Any]:
@@ -545,8 +545,9 @@ class MatrixAsked:
     scenario: str | None
     runs: dict[str, Path]
     """Runs that are there, by what the user calls them; empty: runs are made."""
-    rows: str
-    columns: str
+    rows: str | None
+    columns: str | None
+    """Both None: those of the scenario."""
     overrides: tuple[str, ...]
     topology: str | None
     scale: str | None
@@ -579,17 +580,21 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
 
     def first(name: str, document: dict[str, Any]) -> str | None:
         shown = first_mismatch(name, document)
-        return None if shown is None else shown[0]
+        return None if shown is None else shown.words
 
     report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
     making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
     doors = room.Doors(making, measured, first)
     made = not asked.runs
-    empty = pure.Axis("", (), ())
+    if not made:
+        axes = (pure.Axis("", (), ()),) * 2
+    elif asked.rows is None or asked.columns is None:
+        axes = room.axes_of(asked.scenario or "")
+    else:
+        axes = pure.parse_axis(asked.rows, "--rows"), pure.parse_axis(asked.columns, "--columns")
     request = room.Request(
         asked.scenario or "",
-        pure.parse_axis(asked.rows, "--rows") if made else empty,
-        pure.parse_axis(asked.columns, "--columns") if made else empty,
+        *axes,
         asked.overrides,
         asked.topology,
         asked.scale,

@@ -224,7 +224,7 @@ def _evaluate(folder: Path, report: bool, shown: Progress) -> tuple[dict[str, An
 
 def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] | None:
     found = rooms.first_mismatch(run, verdict)
-    return None if found is None else {"words": found[0], "open": found[1]}
+    return None if found is None else {"words": found.words, "open": found.open, "rule": found.rule}
 
 
 def _print_result(result: dict[str, Any]) -> None:
@@ -241,6 +241,8 @@ def _print_result(result: dict[str, Any]) -> None:
         click.echo(f"first    {first['words']}")
         if first["open"] is not None:
             click.echo(f"         {first['open']}")
+        if first["rule"] is not None:
+            click.echo(typed(f"         its rule: ./sundial explain {first['rule']}"))
         if result["mismatches"] > 1:
             click.echo(typed(f"         list all: ./sundial verify {name}"))
     click.echo(typed(f"unproven {result['unproven']} properties; list them: ./sundial verify --unproven {name}"))

@@ -7,8 +7,10 @@ key that the user wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
 from typing import Any
 
 from sundial.errors import BadInput
@@ -19,6 +21,11 @@ from sundial.model.topology import Topology
 SET = "--set"
 CHOICES = ("topology", "scale", "clock", "seed")
 """Keys that are also options of the command line."""
+
+MOST_RUNS = 256
+"""Of one command that varies fields in a matrix."""
+MATRIX_ALLOWED = "{KEY: [VALUE, ...], ...}"
+EXCLUDE_ALLOWED = "- {KEY: VALUE, ...}"
 
 _WORKLOADS = {app: frozenset(kind.model.model_fields) for app, kind in KINDS.items()}
 _WORKLOAD_FIELDS = frozenset.union(*_WORKLOADS.values()) - {"app"}
@@ -126,6 +133,8 @@ def variants(scenario: Source, overrides: Iterable[Override]) -> list[list[Overr
     """
     listed = scenario.data.get("vary", [])
     fixed = {override.key for override in overrides}
+    if isinstance(listed, dict):
+        return _of_matrix(scenario, listed, fixed)
     entries = listed if isinstance(listed, list) else ()
     wrong = [number for number, entry in enumerate(entries) if not isinstance(entry, dict)]
     if wrong or not isinstance(listed, list):
@@ -144,6 +153,79 @@ def variants(scenario: Source, overrides: Iterable[Override]) -> list[list[Overr
         if [(o.key, o.value) for o in run] not in [[(o.key, o.value) for o in known] for known in runs]:
             runs.append(run)
     return runs or [[]]
+
+
+def matrix_values(scenario: Source) -> dict[str, list[Any]]:
+    """The fields of `vary: {matrix: ...}` with their values, in the order of the file; none without it.
+
+    Raises BadInput for another form, and for more than MOST_RUNS runs.
+    """
+    listed = scenario.data.get("vary")
+    if not isinstance(listed, dict):
+        return {}
+    if "matrix" not in listed:
+        what = "is neither a list of mappings nor a matrix"
+        raise BadInput.many(
+            [scenario.problem(("vary",), what, f"- {{KEY: VALUE, ...}}, or {{matrix: {MATRIX_ALLOWED}}}")]
+        )
+    for name in listed:
+        if name not in ("matrix", "exclude"):
+            raise BadInput.many([scenario.problem(("vary", name), "unknown field", "matrix, exclude")])
+    matrix = listed["matrix"]
+    if not isinstance(matrix, dict) or not matrix:
+        raise BadInput.many([scenario.problem(("vary", "matrix"), "is not a mapping of lists", MATRIX_ALLOWED)])
+    for key, values in matrix.items():
+        if not isinstance(values, list) or not values:
+            raise BadInput.many([scenario.problem(("vary", "matrix", key), "is not a list of values", MATRIX_ALLOWED)])
+        if key in CHOICES:
+            raise BadInput.many([scenario.problem(("vary", "matrix", key), "cannot be varied")])
+    count = prod(map(len, matrix.values()))
+    if count > MOST_RUNS:
+        raise BadInput.many([scenario.problem(("vary", "matrix"), f"{count} runs", f"up to {MOST_RUNS}")])
+    return matrix
+
+
+def excluded(scenario: Source) -> list[dict[str, Any]]:
+    """What `exclude` leaves out. Raises BadInput for another form, and for what leaves out nothing."""
+    matrix, listed = matrix_values(scenario), scenario.data.get("vary")
+    entries = listed.get("exclude", []) if isinstance(listed, dict) else []
+    if not isinstance(entries, list):
+        raise BadInput.many([scenario.problem(("vary", "exclude"), "is not a list of mappings", EXCLUDE_ALLOWED)])
+    for number, entry in enumerate(entries):
+        path = ("vary", "exclude", number)
+        if not isinstance(entry, dict) or not entry:
+            raise BadInput.many([scenario.problem(path, "is not a mapping", EXCLUDE_ALLOWED)])
+        for key, value in entry.items():
+            if value not in matrix.get(key, []):
+                allowed = ", ".join(map(str, matrix)) if key not in matrix else ", ".join(map(str, matrix[key]))
+                what = "is not a field of matrix" if key not in matrix else f"{value!r} is not a value of it"
+                raise BadInput.many([scenario.problem((*path, key), what, allowed)])
+    return entries
+
+
+def leaves_out(entry: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
+    """Whether an entry of `exclude` leaves out the run with these values."""
+    return all(key in run and run[key] == value for key, value in entry.items())
+
+
+def _of_matrix(scenario: Source, listed: dict[str, Any], fixed: set[str]) -> list[list[Override]]:
+    """A run for each combination, the last field the fastest. A key that the command line sets is not varied, and is
+    not looked at by `exclude`."""
+    matrix, without = matrix_values(scenario), excluded(scenario)
+    keys = [key for key in matrix if key not in fixed]
+    runs = []
+    for places in product(*(range(len(matrix[key])) for key in keys)):
+        values = {key: matrix[key][place] for key, place in zip(keys, places, strict=True)}
+        if not any(leaves_out(entry, values) for entry in without):
+            runs.append(
+                [
+                    Override(str(key), values[key], scenario.origin(("vary", "matrix", key, place)))
+                    for key, place in zip(keys, places, strict=True)
+                ]
+            )
+    if not runs:
+        raise BadInput.many([scenario.problem(("vary", "exclude"), "leaves out every run", "fewer entries")])
+    return runs
 
 
 def _plain(node: Any, origin: Origin) -> Any:

@@ -79,6 +79,15 @@ class Expect(Strict):
     unmet one is a mismatch, and so is one whose condition no row meets."""
 
 
+class VaryMatrix(Strict):
+    """A run for each combination of values."""
+
+    matrix: dict[str, list[Any]]
+    """Fields as --set names them, with their values. `sundial matrix` has the first in rows, the second in columns."""
+    exclude: list[dict[str, Any]] = Field(default_factory=list)
+    """Combinations that are left out: each mapping has values of some of the fields."""
+
+
 class Scenario(Strict):
     """Workloads on a topology."""
 
@@ -111,8 +120,8 @@ class Scenario(Strict):
     """Scales of the same experiment, by name."""
     default_scale: Literal["smoke", "quick", "paper"] | None = None
     """Scale to use if none is given; required if `scale` is present."""
-    vary: list[dict[str, Any]] = Field(default_factory=list)
-    """Overrides as for --set, one mapping for each run of the command. Empty: one run."""
+    vary: list[dict[str, Any]] | VaryMatrix = Field(default_factory=list)
+    """Overrides as for --set, one mapping for each run of the command. Empty: one run. Or a matrix of values."""
     statistic: StatisticName = Field(
         default=MEAN,
         description=f"Statistic over series. {'; '.join(f'{word}: {it.rule}' for word, it in STATISTICS.items())}.",

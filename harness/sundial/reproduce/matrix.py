@@ -98,7 +98,7 @@ def parse_axis(text: str, option: str) -> Axis:
     for name in labels:
         if labels.count(name) > 1:
             raise BadInput(f"{name!r} is there twice", file=option, field=key.strip(), allowed="different values")
-    return Axis(key.strip(), tuple(map(written, values)), tuple(labels))
+    return axis_of(key.strip(), values)
 
 
 def written(value: Any) -> str:
@@ -108,6 +108,11 @@ def written(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{written(key)}: {written(part)}' for key, part in value.items())}}}"
     return str(value) if isinstance(value, Decimal) else json.dumps(value)
+
+
+def axis_of(key: str, values: Sequence[Any]) -> Axis:
+    """An axis of plain values."""
+    return Axis(key, tuple(map(written, values)), tuple(map(label, values)))
 
 
 def label(value: Any) -> str:

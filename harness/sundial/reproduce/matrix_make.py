@@ -16,15 +16,18 @@ from sundial.errors import BadInput
 from sundial.model import catalog
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
-from sundial.model.overrides import SET
+from sundial.model.overrides import SET, excluded, leaves_out, matrix_values
+from sundial.model.source import Source
 from sundial.plan.request import Progress, RunRequest
 from sundial.reproduce.matrix import (
     Axis,
     Cell,
     Matrix,
     Verdict,
+    axis_of,
     axis_of_runs,
     folder_of,
+    label,
     pairs,
     to_csv,
     to_json,
@@ -133,18 +136,22 @@ def _finish(partial: Path, final: Path, lock: int) -> None:
 def _plan(request: Request) -> list[_Planned]:
     """Every cell's experiment. Raises BadInput for the first that is refused, unless such cells are skipped; in any
     case where all are."""
-    catalog.find("scenario", request.scenario)  # before any cell
+    source = catalog.find("scenario", request.scenario)  # before any cell
     planned: list[_Planned] = []
     errors: list[tuple[tuple[int, int], BadInput]] = []
     for place in pairs(request.rows, request.columns):
+        if _is_excluded(source, request, place):
+            planned.append(_Planned(place, None, "excluded by the scenario"))
+            continue
         try:
             planned.append(_Planned(place, _experiment(request, place)))
         except BadInput as error:
             errors.append((place, _named(request, error)))
             planned.append(_Planned(place, None, error.problems[0].what))
-    if errors and (len(errors) == len(planned) or not request.skip_refused):
+    possible = any(each.experiment is not None for each in planned)
+    if errors and (not possible or not request.skip_refused):
         (row, column), first = errors[0]
-        if len(errors) < len(planned):
+        if possible:
             where = f"{request.rows.labels[row]} x {request.columns.labels[column]}"
             first.hint = f"the cell is {where}; --skip-refused leaves such cells empty"
         raise first
@@ -160,6 +167,22 @@ def _named(request: Request, error: BadInput) -> BadInput:
             for problem in error.problems
         ]
     )
+
+
+def axes_of(scenario: str) -> tuple[Axis, Axis]:
+    """Those of the scenario's own `vary: {matrix: ...}`. Raises BadInput where it does not have two."""
+    matrix = matrix_values(catalog.find("scenario", scenario))
+    if len(matrix) != 2:
+        what = f"vary.matrix of the scenario has {len(matrix)} fields" if matrix else "the scenario has no vary.matrix"
+        raise BadInput(what, file="--rows", allowed="--rows and --columns, or two fields in vary.matrix")
+    rows, columns = (axis_of(key, values) for key, values in matrix.items())
+    return rows, columns
+
+
+def _is_excluded(source: Source, request: Request, place: tuple[int, int]) -> bool:
+    """Whether the scenario leaves out this cell."""
+    labels = {request.rows.key: request.rows.labels[place[0]], request.columns.key: request.columns.labels[place[1]]}
+    return any(leaves_out({key: label(value) for key, value in entry.items()}, labels) for entry in excluded(source))
 
 
 def _experiment(request: Request, place: tuple[int, int]) -> Experiment:

@@ -63,6 +63,18 @@ def test_a_run_without_a_report(call: Call, fake: Any, captures: Path) -> None:
     assert json.loads(call("run", "quickstart", "--no-report", "--json").stdout)["report"] is None
 
 
+def test_a_mismatch_says_how_its_rule_is_explained(call: Call, fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.verdict = "fail"
+    verify = fake.verify_run
+
+    def with_rule(path: Path) -> dict[str, Any]:
+        document: dict[str, Any] = verify(path)
+        return {**document, "problems": [{**problem, "rule": "call.packets"} for problem in document["problems"]]}
+
+    monkeypatch.setattr(rooms, "verify_run", with_rule)
+    assert "         its rule: ./sundial explain call.packets\n" in call("run", "quickstart").stdout
+
+
 def test_a_mismatch_is_status_1(call: Call, fake: Any, captures: Path) -> None:
     fake.verdict = "fail"
     result = call("run", "quickstart")
@@ -128,6 +140,7 @@ def test_json_of_a_good_run_and_of_a_bad_one(call: Call, fake: Any, captures: Pa
         "first_mismatch": {
             "words": "request.packets: expected 2, seen 1 (wire/lan.pcapng, frames 7, 8)",
             "open": "./sundial open quickstart-1 lan --all --filter 'rpc.xid == 5'",
+            "rule": None,
         },
         "bounds": [],
         "unproven": 2,

@@ -536,7 +536,9 @@ def test_a_verdict_is_written_for_ci(
         (["--from", "b", "--rows", "a", "--columns", "b"], "there is no run 'b'"),
         (["loss", "--rows", "calls", "--columns", "b=2"], "--rows: 'calls' is not an axis"),
         (["loss", "--rows", "calls=1", "--columns", "sizes=1", "--measure", "p50"], "--measure: 'p50': at character 4"),
-        (["loss", "--columns", "sizes=1"], "Missing option '--rows'"),
+        (["loss", "--columns", "sizes=1"], "give both --rows and --columns"),
+        (["--from", "a"], "give both --rows and --columns"),
+        (["loss"], "--rows: the scenario has no vary.matrix"),
     ],
 )
 def test_a_matrix_of_another_form_is_refused(call: Call, make_run: MakeRun, words: list[str], line: str) -> None:

@@ -47,6 +47,15 @@ CASES = [
     ("default_scale: smoke\n", "", "11: scale: default_scale is missing; allowed: smoke"),
     ("default_scale: smoke", "vary: [{sizes: 5}, 3]\ndefault_scale: smoke", "3: vary.1: is not a mapping; allowed: - {KEY: VALUE, ...}"),
     ("default_scale: smoke", "vary: [{topology: office}]\ndefault_scale: smoke", "3: vary.0.topology: cannot be varied"),
+    ("default_scale: smoke", "vary: {matrix: {calls: 5}}\ndefault_scale: smoke", "3: vary.matrix.calls: is not a list of values; allowed: {KEY: [VALUE, ...], ...}"),
+    ("default_scale: smoke", "vary: {matrix: {}}\ndefault_scale: smoke", "3: vary.matrix: is not a mapping of lists; allowed: {KEY: [VALUE, ...], ...}"),
+    ("default_scale: smoke", "vary: {matrix: {seed: [1]}}\ndefault_scale: smoke", "3: vary.matrix.seed: cannot be varied"),
+    ("default_scale: smoke", "vary: {matrx: {calls: [5]}}\ndefault_scale: smoke", "3: vary: is neither a list of mappings nor a matrix; allowed: - {KEY: VALUE, ...}, or {matrix: {KEY: [VALUE, ...], ...}}"),
+    ("default_scale: smoke", "vary: {matrix: {calls: [1, 2]}, exclude: [{cals: 1}]}\ndefault_scale: smoke", "3: vary.exclude.0.cals: is not a field of matrix; allowed: calls"),
+    ("default_scale: smoke", "vary: {matrix: {calls: [1, 2]}, exclude: [{calls: 3}]}\ndefault_scale: smoke", "3: vary.exclude.0.calls: 3 is not a value of it; allowed: 1, 2"),
+    ("default_scale: smoke", "vary: {matrix: {calls: [1]}, exclude: [{calls: 1}]}\ndefault_scale: smoke", "3: vary.exclude: leaves out every run; allowed: fewer entries"),
+    ("default_scale: smoke", "vary: {matrix: {workloads.0.calls: [0]}}\ndefault_scale: smoke", f"3: workloads.0.calls: 0 is out of range; allowed: {CALLS}"),
+    ("default_scale: smoke", f"vary: {{matrix: {{calls: {list(range(1, 18))}, sizes: {list(range(16))}}}}}\ndefault_scale: smoke", "3: vary.matrix: 272 runs; allowed: up to 256"),
     ("default_scale: smoke", "vary: [{segments.wan.rate: 1 kbit/s}]\ndefault_scale: smoke", "3: segments.wan.rate: there is no segment 'wan' in topology 'two-hosts-10base-t'; allowed: lan"),
 ]  # fmt: skip
 
@@ -145,3 +154,20 @@ def test_a_scenario_names_a_topology_that_exists(tmp_path: Path) -> None:
     assert refusal(lambda: load_experiments(path))[0].startswith(
         f"{path}:2: topology: there is no topology 'nowhere'; allowed: lane-office"
     )
+
+
+def test_a_matrix_is_a_run_for_each_combination_that_is_not_excluded(tmp_path: Path) -> None:
+    delay = "segments.lan.cable_delay"
+    matrix = f"{{matrix: {{calls: [1, 2], {delay}: [1 ns, 2 ns]}}, exclude: [{{calls: 2, {delay}: 1 ns}}]}}"
+    path = write(tmp_path, GOOD + f"vary: {matrix}\n")
+    variants = [each.variant for each in load_experiments(path)]
+    assert variants == [
+        "calls=1, segments.lan.cable_delay=1 ns",
+        "calls=1, segments.lan.cable_delay=2 ns",
+        "calls=2, segments.lan.cable_delay=2 ns",
+    ]
+    assert [each.variant for each in load_experiments(path, overrides=["calls=2"])] == [
+        "segments.lan.cable_delay=1 ns",
+        "segments.lan.cable_delay=2 ns",
+    ]
+    assert "vary" not in load_experiments(path)[0].scenario_json()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from sundial.errors import BadInput, Interrupted, RunFailed
 from sundial.plan.request import RunRequest
 from sundial.reproduce.matrix import Axis, Cell, Matrix, axis_of_runs, label, pairs, parse_axis, to_csv, values_of
-from sundial.reproduce.matrix_make import Doors, Request, collect, make
+from sundial.reproduce.matrix_make import Doors, Request, axes_of, collect, make
 from sundial.reproduce.matrix_page import page
 from sundial.reproduce.worker import Making
 from sundial.seams.matrix import MatrixDocument
@@ -201,6 +202,33 @@ def test_what_no_cell_can_have_is_refused(tmp_path: Path, rows: str, columns: st
     with pytest.raises(BadInput, match=words):
         make(request(tmp_path, rows, columns, skip_refused=skip), fake.doors(), Quiet())
     assert (fake.requests, list(tmp_path.iterdir())) == ([], [])
+
+
+SCENARIO = """
+description: d
+topology: two-hosts-10base-t
+vary:
+  matrix: {transports: [[udp], [tcp]], calls: [1, 2, 3]}
+  exclude: [{transports: [tcp], calls: 3}]
+workloads: [{app: raw, sizes: [64]}]
+"""
+
+
+def test_the_axes_may_be_those_of_the_scenario(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SCENARIO)
+    rows, columns = axes_of(str(path))
+    assert (rows.labels, columns.labels) == (("udp", "tcp"), ("1", "2", "3"))
+    fake = Fake()
+    asked = replace(request(tmp_path, "a=1", "b=1"), scenario=str(path), rows=rows, columns=columns)
+    _, matrix = make(asked, fake.doors(), Quiet())
+    assert [cell.verdict for cell in matrix.cells] == ["pass"] * 5 + ["refused"]
+    assert matrix.at("tcp", "3").first == "excluded by the scenario"
+    assert fake.requests[3].experiment.workloads[0].transports == ("tcp",)
+    for text, words in (("loss", "has no vary.matrix"), (SCENARIO.replace(", calls: [1, 2, 3]", ""), "has 1 fields")):
+        path.write_text(text.replace("  exclude: [{transports: [tcp], calls: 3}]\n", ""))
+        with pytest.raises(BadInput, match=words):
+            axes_of(str(path) if "vary" in text else "loss")
 
 
 @pytest.mark.parametrize(
