@@ -4,6 +4,9 @@
 The rooms and the one direction in which they import one another are drawn in ARCHITECTURE.md.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
 
 EPOCH_NS = 946_684_800 * 10**9
@@ -14,3 +17,16 @@ SAMPLES_LINE_BYTES = 1 << 20
 
 NOTES = "notes.json"
 """In a run directory: what the user wrote about the run."""
+
+if TYPE_CHECKING:
+    from sundial.data.run import Run, open_run
+
+__all__ = ["EPOCH_NS", "NOTES", "SAMPLES_LINE_BYTES", "Run", "__version__", "open_run"]
+_OF_NOTEBOOKS = {"Run": "sundial.data.run", "open_run": "sundial.data.run"}
+"""What a notebook imports from here; it is imported when it is asked for, because commands must start quickly."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _OF_NOTEBOOKS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_OF_NOTEBOOKS[name]), name)

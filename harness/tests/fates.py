@@ -78,3 +78,8 @@ def spoiled(rule: str, to: str) -> str:
 def severed(rule: str, from_: str, to: str) -> str:
     """`cut`, `partition`."""
     return comment(f"lost: {rule}, {from_} to {to}", "lost", rule=rule, from_=from_, to=to)
+
+
+def severed_before(rule: str, from_: str) -> str:
+    """In front of a switch."""
+    return comment(f"lost: {rule}, from {from_}", "lost", rule=rule, from_=from_)

@@ -49,6 +49,7 @@ ROOMS: dict[str, set[str]] = {
     "judge": {"", "errors", "kinds", "seams", "expect", "model", "observe", "verify"},
     "report": {"", "errors", "printable", "whole", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
     "shelf": {"", "errors", "whole"},
+    "data": {"", "described", "errors", "whole", "model", "observe", "verify"},
     "draft": {"errors", "whole", "model"},
     "compare": {"", "errors", "printable", "whole", "units", "seams", "model", "observe", "report"},
     "reproduce": {
@@ -84,12 +85,15 @@ ROOMS: dict[str, set[str]] = {
         "report",
         "shelf",
         "draft",
+        "data",
         "compare",
         "reproduce",
     },
 }
 """What each room of sundial/ may import beside itself; "" is the package's own page."""
 
+OF_NOTEBOOKS = {"data"}
+"""What the package's own page offers to notebooks. It imports that when it is asked for."""
 OF_KINDS = {"verify": {"judge"}}
 """What the modules of a kind may import beside that: the verifiers of kinds stand above `judge`, the stage below it."""
 
@@ -177,6 +181,8 @@ def violations(path: Path, source: str) -> Iterator[str]:
             continue
         target, target_family, target_kind = place(names[1:])
         where = f"{path.relative_to(ROOT)}:{line}: {name}"
+        if path == PACKAGE / "__init__.py" and target in OF_NOTEBOOKS:
+            continue
         if target_family and not family:
             yield f"{where}: a stage names a kind"
         elif target_kind not in ("", kind) and not _shared(family, kind, target_family, target_kind):

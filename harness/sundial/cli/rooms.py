@@ -135,6 +135,19 @@ def _exec(asked: Exec, output: Any) -> Any:
     return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
 
 
+def export_table(folder: Path, table: str, form: str | None, path: Path | None) -> int:
+    """Write a table of a run to a file, whole or not at all, or to standard output (None); answers its rows. Raises
+    BadInput, OSError."""
+    files = _room("sundial.data.files")
+    found = _able("sundial.data.run").open_run(folder).table(table)
+    chosen = files.format_of(form, "" if path is None else str(path))
+    if path is None:
+        files.write(found, chosen, sys.stdout.buffer)
+    else:
+        files.write_file(found, chosen, path)
+    return int(found.height)
+
+
 def draft(name: str) -> Any:
     """A module of the room that drafts files."""
     return _room(f"sundial.draft.{name}")

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from sundial.machines.loading import LIBRARIES
 from sundial.machines.tree import BadTree, Entry, Slice, Tree, file, folder, link, place, with_folders
 
 KEPT = frozenset(
@@ -70,11 +71,14 @@ def merge(image: Mapping[str, Entry], other: Mapping[str, Entry]) -> Tree:
     for path in MOUNTED:
         tree[path] = folder()
     with_folders(tree)
+    libraries = {posixpath.basename(path) for path in _libraries(tree)}
     for path, entry in sorted(image.items()):
-        _add(tree, path, entry)
+        # One of the image's beside one of the other's would be loaded into programs of both.
+        if not (_is_library(path) and posixpath.basename(path) in libraries):
+            _add(tree, path, entry)
     _join(tree, image, other)
     with_folders(tree)
-    for path, target in _beside(tree):
+    for path, target in [*_beside(tree), *_linked_libraries(tree)]:
         tree[path] = link(target)
     init = tree.get("init")
     if init is not None and init.is_file:
@@ -131,6 +135,33 @@ def _beside(tree: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
     if sbin != bin_folder:
         for name in ("modprobe", "insmod"):
             yield f"{sbin}/{name}", "/bin/busybox"
+
+
+def _is_library(path: str) -> bool:
+    name = posixpath.basename(path)
+    # Programs name their loader with its path.
+    return ".so" in name and not name.startswith("ld-") and posixpath.dirname(path) in LIBRARIES
+
+
+def _libraries(tree: Mapping[str, Entry]) -> Iterator[str]:
+    """Files in folders of libraries."""
+    folders = {place(tree, folder, follow=True) for folder in LIBRARIES}
+    for path, entry in tree.items():
+        if ".so" in posixpath.basename(path) and posixpath.dirname(path) in folders and not entry.is_folder:
+            yield path
+
+
+def _linked_libraries(tree: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
+    """Links in the first folder that is searched. Else a library that the image unpacks there later would hide them."""
+    first = place(tree, LIBRARIES[0], follow=True)
+    there = {posixpath.basename(path) for path in tree if posixpath.dirname(path) == first}
+    if first not in tree:
+        return
+    for path in sorted(_libraries(tree)):
+        name = posixpath.basename(path)
+        if name not in there:
+            there.add(name)
+            yield f"{first}/{name}", f"/{path}"
 
 
 def _own_shell(init: Entry) -> Entry:

@@ -20,7 +20,7 @@ from sundial.machines.tree import BadTree, Entry, Tree, above, file, folder, lin
 MODULES = ("nfit", "nd_pmem", "erofs", "overlay")
 """Drivers of the kernel that mounting needs; the kernel of recipe `distribution` has them as modules."""
 UPPER = "rw/upper"
-"""Where the initrd has what is laid over the file system."""
+"""Folder of the initrd with the first files of the overlay."""
 
 FOLDERS = ("bin", "dev", "lower", "modules", "proc", "root", "rw", "rw/work", "written", UPPER)
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,11 +25,12 @@ from typing import Any
 from sundial.errors import BadInput, HostLacks
 from sundial.machines.images import Image, run_build
 from sundial.machines.layers import read_layers
+from sundial.machines.loading import missing, packages_of, programs_of
 from sundial.machines.merged import merge, read_initrd
 from sundial.machines.packed import write_cpio, write_erofs
 from sundial.machines.rootdisk import MODULES, boot_tree, shape_of
 from sundial.machines.seals import SETTLED_NS, Book, read_summed, sha256_of, write_summed
-from sundial.machines.tree import BadTree, Tree, add_layer, place, read_folder, remove, size_of, walk
+from sundial.machines.tree import BadTree, Entry, Tree, add_layer, place, read_folder, remove, size_of, walk
 from sundial.model.catalog import OUT
 from sundial.model.hostfiles import Unusable, check_folder, check_oci
 from sundial.model.oci import OciImage
@@ -37,6 +39,9 @@ from sundial.plan.domain import RootDisk
 
 FORMAT = 1
 """Change when the same sources give another root."""
+BYTES_MOST = 16 << 30
+ENTRIES_MOST = 1_000_000
+"""Of a root beside the image's."""
 KEPT = 12
 """Roots, the last that were used."""
 MANIFEST, LOCK, SHAPE = "manifest.json", "lock.json", "shape.json"
@@ -92,6 +97,8 @@ class Roots:
         """The root over an image, made first where it is missing. Raises BadRoot, HostLacks."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._lock("making"):
+            for left in self._folder.glob(".*-*"):  # by a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
             sources = _Sources(self, root, say)
             place = self._folder / sources.key(image)
             found = _load(place)
@@ -179,8 +186,12 @@ class Roots:
             scratch = beside / "scratch"
             scratch.mkdir()
             added = sources.tree(scratch)
+            if size_of(added) > BYTES_MOST or len(added) > ENTRIES_MOST:
+                has = f"has {len(added)} entries with {size_of(added)} bytes"
+                raise BadTree(f"{has}, and a root may have {ENTRIES_MOST} with {BYTES_MOST}")
             base = read_initrd(image.initrd)
             tree = merge(base, added)
+            self._check_programs(sources, tree, say)
             disk = None
             if sources.held == "disk":
                 disk = write_erofs(tree, beside / "disk")
@@ -212,6 +223,17 @@ class Roots:
         finally:
             shutil.rmtree(beside, ignore_errors=True)
 
+    def _check_programs(self, sources: _Sources, tree: Tree, say: Say) -> None:
+        """Programs that cannot start: those of a folder and the first of a container image are refused, others named.
+        Raises BadRoot."""
+        for found in missing(tree, programs_of(tree)):
+            field = sources.field_of(found.path, tree[found.path])
+            package = None if found.library is None else _package_of(found.library)
+            what = str(found) if package is None else f"{found}, which is in package {package}"
+            if field is not None:
+                raise BadRoot(field, what, None if package is None else f"packages: [{package}] in addition")
+            say(f"cannot start: {what}")
+
     def _prune(self) -> None:
         """Remove all but the last used roots; packages stay, since their lock is what makes a root repeatable."""
         made = [path for path in self._folder.iterdir() if (path / MANIFEST).is_file()]
@@ -234,6 +256,7 @@ class _Sources:
         self.held = root.held
         self._packages = roots.packages(root.packages, say) if root.packages else None
         self._lock = json.loads((self._packages / LOCK).read_text()) if self._packages else None
+        self._of_folder: set[int] = set()
         self.blamed = "packages"
         """The field whose source is read, for errors."""
         try:
@@ -269,6 +292,14 @@ class _Sources:
         named = [*root.packages, *(Path(path).name for path in (root.oci, root.folder) if path)]
         return ", ".join(named)
 
+    def field_of(self, path: str, entry: Entry) -> str | None:
+        """The source that a program must come from whole; None: it may lack something."""
+        if id(entry) in self._of_folder:
+            return "folder"
+        argv = self.oci.process.argv if self.oci is not None else ()
+        first = "/" not in argv[0] and Path(path).name == argv[0] if argv else False
+        return "oci" if argv and (first or argv[0] == f"/{path}") else None
+
     def tree(self, scratch: Path) -> Tree:
         """All sources over one another. Raises BadTree."""
         tree: Tree = {}
@@ -282,7 +313,9 @@ class _Sources:
             _over(tree, read_layers(Path(self._root.oci), self.oci, scratch))
         if self._root.folder is not None:
             self.blamed = "folder"
-            _over(tree, read_folder(Path(self._root.folder)))
+            upper = read_folder(Path(self._root.folder))
+            self._of_folder = {id(entry) for entry in upper.values()}
+            _over(tree, upper)
         return tree
 
 
@@ -309,6 +342,19 @@ def _load(place: Path) -> BuiltRoot | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return BuiltRoot(initrd, manifest["initrd"], manifest)
+
+
+def _package_of(library: str) -> str | None:
+    """The distribution's package of a library, if apt knows one by the names that it could have."""
+    names = packages_of(library)
+    try:
+        said = subprocess.run(
+            ["apt-cache", "show", "--no-all-versions", *names], capture_output=True, text=True, check=False, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    known = {line.removeprefix("Package: ") for line in said.stdout.splitlines() if line.startswith("Package: ")}
+    return next((name for name in names if name in known), None)
 
 
 def _say_not_run(lock: dict[str, Any], say: Say) -> None:

@@ -40,16 +40,19 @@ class Slice:
     size: int
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes, in pieces. Raises BadTree if the file has become shorter."""
+        """The bytes, in pieces. Raises BadTree if the file cannot be read or has become shorter."""
         left = self.size
-        with self.path.open("rb") as file:
-            file.seek(self.offset)
-            while left:
-                piece = file.read(min(left, _PIECE))
-                if not piece:
-                    raise BadTree(f"{self.path} was changed while it was read")
-                left -= len(piece)
-                yield piece
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset)
+                while left:
+                    piece = file.read(min(left, _PIECE))
+                    if not piece:
+                        raise BadTree(f"{self.path} was changed while it was read")
+                    left -= len(piece)
+                    yield piece
+        except OSError as error:
+            raise BadTree(f"{self.path} cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,14 +51,15 @@ class OnLine(_Fate):
 
 
 class Severed(_Fate):
-    """Nothing passed between two ports when the frame began: a cut, or a partition."""
+    """Nothing passed between two ports, or from a port to its switch, when the frame began: a cut, or a partition."""
 
-    words = ("lost: {rule}, {from} to {to}",)
+    words = ("lost: {rule}, {from} to {to}", "lost: {rule}, from {from}")
     fate: Literal["lost"]
     rule: Literal["cut", "partition"]
     """As `wire/counters.json` counts what it lost."""
     from_: Port = Field(alias="from")
-    to: Port
+    to: Port | None = None
+    """The port that it did not pass to; left out where it did not come to the switch."""
 
 
 class Corrupted(_Fate):

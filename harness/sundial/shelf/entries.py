@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of captures/ that hold runs, reproductions, or what is left of a run."""
+"""The folders of captures/ that hold runs, reproductions, matrices, or what is left of a run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from typing import Any, Literal
 
 from sundial.shelf.notes import Notes, read_notes
 
-Kind = Literal["run", "reproduction", "damaged"]
-RECORDS: dict[str, Kind] = {"run.json": "run", "reproduce.json": "reproduction"}
+Kind = Literal["run", "reproduction", "matrix", "damaged"]
+RECORDS: dict[str, Kind] = {
+    "run.json": "run",
+    "reproduce.json": "reproduction",
+    "matrix.json": "matrix",
+}
 PARTS = ("wire", "nodes", "runs")
 """Folders of a run or a reproduction: one of them shows what a folder without a record was."""
 UNVERIFIED = "unverified"
+_OF_MATRIX = {0: "pass", 1: "fail", 4: "fail"}
+"""The verdict of a matrix, by its exit status."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +33,9 @@ class Entry:
     kind: Kind
     changed_s: float
     document: dict[str, Any]
-    """run.json or reproduce.json; empty if damaged."""
+    """run.json, reproduce.json or matrix.json; empty if damaged."""
     verdict: str | None
-    """Of verify.json; None of a folder that is not a run."""
+    """Of verify.json, or of all runs of a matrix; None of others."""
     notes: Notes
 
     @property
@@ -38,6 +44,9 @@ class Entry:
 
     @property
     def status(self) -> str:
+        if self.kind == "matrix":
+            missing = any(cell.get("verdict") == "missing" for cell in self.document.get("cells") or ())
+            return "incomplete" if missing else "complete"
         return "damaged" if self.kind == "damaged" else str(self.document.get("status"))
 
     @property
@@ -62,7 +71,7 @@ def read_entry(path: Path) -> Entry | None:
             if (path / record).is_file():
                 document = _object(path / record)
                 changed = (path / record).stat().st_mtime
-                verdict = _verdict(path) if kind == "run" else None
+                verdict = _verdict(path) if kind == "run" else _of_cells(document) if kind == "matrix" else None
                 return Entry(path, kind if document else "damaged", changed, document, verdict, read_notes(path))
         if any((path / part).is_dir() for part in PARTS):
             return Entry(path, "damaged", path.stat().st_mtime, {}, None, read_notes(path))
@@ -112,6 +121,12 @@ def _verdict(path: Path) -> str:
     return verdict if isinstance(verdict, str) else UNVERIFIED
 
 
+def _of_cells(document: dict[str, Any]) -> str | None:
+    """The verdict of a matrix; None while no cell has one."""
+    made = any(cell.get("verdict") in ("pass", "fail", "failed") for cell in document.get("cells") or ())
+    return _OF_MATRIX.get(document.get("status", -1)) if made else None
+
+
 def _object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -121,5 +136,5 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _name(part: Any) -> str | None:
-    name = part.get("name") if isinstance(part, dict) else None
+    name = part.get("name") if isinstance(part, dict) else part
     return name if isinstance(name, str) else None

@@ -19,12 +19,13 @@ ENDING = ".removed"
 
 
 def check_removable(entry: Entry, *, force: bool) -> None:
-    """Raises BadInput for a link, for a part of a reproduction, and unless `force` for a tagged one."""
+    """Raises BadInput for a link, for a part of a reproduction or a matrix, and unless `force` for a tagged one."""
     if entry.path.is_symlink():
         raise BadInput("is a link to a run, which is not followed", file=str(entry.path), allowed="the run itself")
     above = entry.path.resolve().parent.parent
-    if entry.path.resolve().parent.name == "runs" and (above / "reproduce.json").is_file():
-        raise BadInput(f"is a part of the reproduction {above.name}", file=str(entry.path), allowed=above.name)
+    for record, noun in (("reproduce.json", "reproduction"), ("matrix.json", "matrix")):
+        if entry.path.resolve().parent.name == "runs" and (above / record).is_file():
+            raise BadInput(f"is a part of the {noun} {above.name}", file=str(entry.path), allowed=above.name)
     if entry.notes.tags and not force:
         tags = ", ".join(entry.notes.tags)
         raise BadInput(f"is tagged {tags}", file=entry.name, allowed="--force, or a run without tags")
@@ -76,7 +77,7 @@ def clean_up(captures: Path) -> None:
 
 def _runs(entry: Entry) -> Iterator[Path]:
     yield entry.path
-    if entry.kind == "reproduction":
+    if entry.kind in ("reproduction", "matrix"):
         yield from sorted(path.parent for path in entry.path.glob("runs/*/run.json"))
 
 

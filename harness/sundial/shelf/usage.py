@@ -27,6 +27,7 @@ def of_captures(captures: Path, making: Sequence[Path]) -> list[Usage]:
     hints: dict[Kind, tuple[str, str]] = {
         "run": ("runs", "sundial gc --keep 20; sundial rm --older 30d"),
         "reproduction": ("reproductions", "sundial rm NAME"),
+        "matrix": ("matrices", "sundial rm NAME"),
         "damaged": ("damaged runs", "sundial rm NAME"),
     }
     found = []

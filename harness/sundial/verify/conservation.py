@@ -7,14 +7,15 @@ For each packet of a call (and each kind of TCP frame of a connection):
 
 where `passed` is what guests and devices between segments sent towards the receiver less what they received from the
 sender. Frames that they hear and do not pass on, copies that they send elsewhere, and what becomes of those, count for
-nothing. `dropped` frames may have been refused before they were seen at the sender's port, `corrupted` ones arrive as
-something else, which is not in the table, and others were on their way when the run ended: they leave room below. Since
+nothing. `dropped` frames may have been refused before they were seen at the sender's port, those that a cut or a
+partition lost may be copies for other ports, `corrupted` ones arrive as something else, which is not in the table, and
+others were on their way when the run ended: they leave room below. Since
 the bit that was flipped may be one of the key, a corrupted frame counts by what it was before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, pairwise
 
@@ -41,6 +42,8 @@ class Transit:
     `aside`: fates on segments that are not on the way."""
     under_way: pl.DataFrame
     """As of `carriage.under_way`."""
+    severed: pl.Series = field(default_factory=lambda: pl.Series([], dtype=pl.UInt32))
+    """Rows of fates of frames that met a cut or a partition."""
 
 
 def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | None = None) -> Transit:
@@ -50,10 +53,11 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
         read = partial(octets_of, files=[(run.path / name, name) for name in sorted(run.captures)])
         last = pl.concat([last, _unresolved(frames, ports, read).cast(last.schema)])
         last = last.group_by("row").agg(pl.col("under_way").max())
+    severed = frames.filter(pl.col("fate") == LOST, pl.col("fate_rule").is_not_null())["row"]
     joining = ports.filter("joins")
     steps, on_way = _ways(joining)
     if steps.is_empty():
-        return Transit(joining["end"], pl.DataFrame(schema=_ROWS), last)
+        return Transit(joining["end"], pl.DataFrame(schema=_ROWS), last, severed)
     homes = ports.filter(~pl.col("joins")).select("mac", "address", capture=_capture())
     by_address = homes.drop_nulls("address").select(source="address", by_address="capture")
     table = (
@@ -76,6 +80,7 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
             ]
         ),
         last,
+        severed,
     )
 
 
@@ -135,13 +140,15 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
         .with_columns(pl.col("step", "under_way").fill_null(0), pl.col("aside").fill_null(False))
     )
     fate = pl.col("fate")
+    # Copies for other ports may be lost to a cut or a partition as well.
+    severed = pl.col("row").is_in(transit.severed.implode())
     table = frames.group_by(key).agg(
         sent=_number(pl.col("view") == "sent"),
         received=_number(pl.col("view") == "received"),
         passed=pl.col("step").sum(),
-        lost=_number((fate == LOST) & ~pl.col("aside")),
+        lost=_number((fate == LOST) & ~severed & ~pl.col("aside")),
         duplicated=_number((fate == DUPLICATED) & ~pl.col("aside")),
-        dropped=_number((fate == DROPPED) & ~pl.col("aside")),
+        dropped=_number(((fate == DROPPED) | severed) & ~pl.col("aside")),
         corrupted=pl.col("corrupted").sum().cast(pl.Int64),
         under_way=pl.col("under_way").sum(),
     )

@@ -63,3 +63,15 @@ def turn(*key: str) -> pl.Expr:
     place = pl.int_range(pl.len())
     begins = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in key) | (place == 0)
     return place - pl.when(begins).then(place).forward_fill()
+
+
+def refused() -> pl.Expr:
+    """True of the record of a frame that its sender's adapter dropped, so that it never was at the port."""
+    return ((pl.col("fate") == DROPPED) & pl.col("fate_adapter").is_not_null()).fill_null(False)
+
+
+def end_of_sender() -> pl.Expr:
+    """`end`; of what an adapter dropped, that of the adapter."""
+    segment = pl.col("interface").cast(pl.String).str.strip_suffix(FATE_SUFFIX)
+    adapter = pl.concat_str(pl.format("wire/{}.pcapng|", segment), "fate_adapter")
+    return pl.when(refused()).then(adapter).otherwise(pl.col("end").cast(pl.String))

@@ -128,3 +128,12 @@ def test_an_initrd_that_cannot_be_read_is_refused(tmp_path: Path, wrong: bytes) 
 def test_an_image_whose_init_is_another_program_is_refused() -> None:
     with pytest.raises(BadTree, match="the init of this image is not a script of /bin/sh"):
         merge({**image(), "init": file(b"\x7fELF")}, {})
+
+
+def test_a_library_of_both_sides_is_the_others_and_found_first() -> None:
+    other: Tree = {"usr/lib/x86_64-linux-gnu/libc.so.6": file(b"theirs"), "lib/x86_64-linux-gnu/other.so": file(b"o")}
+    tree = merged(other)
+    assert (
+        read(tree, "/lib/x86_64-linux-gnu/libc.so.6") == read(tree, "/usr/lib/x86_64-linux-gnu/libc.so.6") == b"theirs"
+    )
+    assert read(tree, "/lib64/ld-linux-x86-64.so.2") == b"the image's"

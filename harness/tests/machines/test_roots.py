@@ -13,6 +13,7 @@ import pytest
 from sundial.errors import HostLacks
 from sundial.machines.archives import cpio
 from sundial.machines.images import Image
+from sundial.machines.loading import Missing
 from sundial.machines.packed import write_cpio
 from sundial.machines.roots import KEPT, BadRoot, BuiltRoot, Roots
 from sundial.machines.tree import Tree, file, with_folders
@@ -191,3 +192,51 @@ def test_the_roots_that_were_used_last_are_kept(roots: Roots, image: Image) -> N
     last = roots.ensure(Root(packages=["aa"]), image, lambda _: None)
     assert len([path for path in last.initrd.parents[1].iterdir() if (path / "manifest.json").is_file()]) == KEPT
     assert json.loads((last.initrd.parent / "manifest.json").read_text()) == last.manifest
+
+
+def test_a_program_of_a_folder_without_its_library_is_refused_and_of_packages_named(
+    roots: Roots, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sundial.machines.roots._package_of", {"libone.so.1": "libone1"}.get)
+
+    def lacking(tree: Tree, paths: list[str]) -> list[Missing]:
+        return [
+            Missing(path, "needs the library libone.so.1", "libone.so.1") for path in paths if path != "bin/busybox"
+        ]
+
+    monkeypatch.setattr("sundial.machines.roots.missing", lacking)
+    place = tmp_path / "folder" / "usr" / "bin"
+    place.mkdir(parents=True)
+    (place / "x").write_bytes(b"x")
+    (place / "x").chmod(0o755)
+    with pytest.raises(
+        BadRoot, match=r"/usr/bin/x needs the library libone\.so\.1, which is in package libone1"
+    ) as refused:
+        roots.ensure(Root(folder=str(tmp_path / "folder")), image, lambda _: None)
+    assert (refused.value.field, refused.value.allowed) == ("folder", "packages: [libone1] in addition")
+    oci = layout(tmp_path / "oci", layer(member("usr/bin/greet", mode=0o755), member("usr/bin/other", mode=0o755)))
+    with pytest.raises(BadRoot, match="/usr/bin/greet needs the library") as refused:
+        roots.ensure(Root(oci=str(oci)), image, lambda _: None)
+    assert refused.value.field == "oci"
+    other = layout(tmp_path / "other", layer(member("usr/bin/other", mode=0o755)))
+    said: list[str] = []
+    roots.ensure(Root(oci=str(other)), image, said.append)
+    assert said[-1] == "cannot start: /usr/bin/other needs the library libone.so.1, which is in package libone1"
+
+
+def test_what_a_killed_process_left_is_removed_and_a_root_has_a_size(
+    roots: Roots, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = roots.ensure(Root(packages=["aa"]), image, lambda _: None)
+    left = first.initrd.parents[1] / ".root-left"
+    left.mkdir()
+    monkeypatch.setattr("sundial.machines.roots.BYTES_MOST", 5)
+    with pytest.raises(BadRoot, match="has 4 entries with 6 bytes, and a root may have 1000000 with 5"):
+        roots.ensure(Root(packages=["aa", "bb"]), image, lambda _: None)
+    assert not left.exists()
+
+
+def test_a_folder_that_is_gone_is_one_line(roots: Roots, image: Image, tmp_path: Path) -> None:
+    with pytest.raises(BadRoot, match="none does not exist") as refused:
+        roots.ensure(Root(folder=str(tmp_path / "none")), image, lambda _: None)
+    assert (refused.value.field, refused.value.allowed) == ("folder", "a folder on this host")

@@ -147,7 +147,7 @@ def test_a_scenario_without_events_is_recorded_as_before(tmp_path: Path) -> None
         ("at: 1 s, partition: [[client], [server]]", "timeline.0.segment", "segment is missing"),
         ("at: 1 s, segment: wan, partition: [[client]]", "timeline.0.partition", "two groups or more"),
         ("at: 1 s, segment: wan, partition: [[client], [server, client]]", "timeline.0.partition.1.1", "in two groups"),
-        ("at: 1 s, segment: wan, partition: [[client], [absent]]", "timeline.0.partition.1.0", "no port of segment"),
+        ("at: 1 s, segment: wan, partition: [[client], [printer]]", "timeline.0.partition.1.0", "no port of segment"),
         (
             "at: 1 s, segment: wan, partition: [[client], [server]]\n"
             "at: 2 s, segment: wan, partition: [[server], [client]]",

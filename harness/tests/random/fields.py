@@ -95,6 +95,8 @@ LEFT_OUT: dict[str, str] = {
     "memory": "as cmdline",
     "name": "the file's",
     "on": "as hosts",
+    "root": "as cmdline: tests/run/test_roots_vm.py",
+    "metrics": "what is asked of figures, which are random",
     "scale": "as default_scale",
     "timeline": "random events: tests/segments/test_timeline_laws.py",
     "statistic": "a rule of the report",

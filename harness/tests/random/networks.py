@@ -265,7 +265,9 @@ def _atm(draw: st.DrawFn, net: Net, ports: list[str], *, bridged: bool) -> dict[
             st.sampled_from(["both", *(f"{way} {port}" for way in ("from", "to") for port in ports)]), faults(net)
         )
     if draw(seldom(4)):
-        given["contracts"] = _by(st.sampled_from(ports), document(Contract))
+        # At 1 Mbit/s three cells conform from 0.85 ms on.
+        tolerance = st.sampled_from(("1 ms", "3 ms", "20 ms", "100 us"))
+        given["contracts"] = _by(st.sampled_from(ports), document(Contract, {"tolerance": tolerance}))
     if draw(st.booleans()):
         cells = draw(of_field(Queue, "cells"))
         within = {"cells": cells, "epd_above": None, **dict.fromkeys(("vc_cells", "clp1_above"), whole(1, cells))}

@@ -88,13 +88,13 @@ def run(folder: Path, name: str, topology: Path, *options: str) -> Mapping[str, 
 
 
 def test_programs_of_an_image_and_of_a_folder_run_in_their_usual_paths(topology: Path) -> None:
-    with up(topology, "--set", "machines.server.files={/etc/word: {content: 'laid\\n'}, /tmp/x: {content: x}}"):
+    with up(topology, "--set", "machines.server.files={/etc/word: {content: laid}, /tmp/x: {content: x}}"):
         for words in (("word",), ("/usr/bin/word",), ("sh", "-c", "/bin/word")):
             assert output_of(topology, "client", *words) == "upper\n"
         assert output_of(topology, "client", "sh", "-c", "ls /etc/gone 2>&1 || cat /etc/mine").endswith("mine\n")
         assert output_of(topology, "client", "stat", "-c", "%a %u %g", "/srv/owned", "/tmp") == "4750 7 8\n1777 0 0\n"
         # On the disk: what a topology lays over it, what is written, and what it holds.
-        assert output_of(topology, "server", "/opt/bin/word") == "laid\n"
+        assert output_of(topology, "server", "/opt/bin/word") == "laid"
         assert output_of(topology, "server", "sh", "-c", "echo new >/etc/word; word") == "new\n"
         assert output_of(topology, "server", "sh", "-c", "rm /opt/data; ls /opt") == "bin\n"
         mounted = output_of(topology, "server", "mount")

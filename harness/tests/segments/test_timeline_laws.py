@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sundial.model.timeline import Event, states_of
+from sundial.model.timeline import Event, State, states_of
 from sundial.verify.segment import verifiers
 from sundial.verify.timeline import check_notes
-from tests.fates import lost, queue_full, severed
+from tests.fates import lost, queue_full, severed, severed_before
 from tests.segments.test_line_laws import PORTS, bits, check, segment, sending, traffic
-from tests.segments.wires import IN, OUT, Frame, Tape
+from tests.segments.wires import BROADCAST, IN, OUT, Frame, Tape
 
 ENDS = PORTS[:2]
 
@@ -69,6 +69,15 @@ def changed(written: Any, frames: list[Frame], gone: frozenset[int] = frozenset(
     return tape
 
 
+def placed(rows: list[tuple[int, int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Events one after the other, from pauses and lengths."""
+    at, found = 0, []
+    for pause, length, event in rows:
+        found.append({"at": f"{at + pause} ns", "for": f"{length} ns", **event})
+        at += pause + length
+    return found
+
+
 def events() -> st.SearchStrategy[list[dict[str, Any]]]:
     impairing: st.SearchStrategy[dict[str, Any]] = st.sampled_from([
         {"delay": "1 ms"}, {"delay": "0 ns"}, {"delay": "300 us", "from": "a:eth0"}, {"rate": "2 Mbit/s", "limit": 3},
@@ -79,14 +88,6 @@ def events() -> st.SearchStrategy[list[dict[str, Any]]]:
     )
     impair: st.SearchStrategy[dict[str, Any]] = impairing.map(lambda fields: {"impair": "lan", **fields})
     one = st.tuples(st.integers(0, 900_000), st.integers(1, 900_000), st.one_of(impair, severing))
-
-    def placed(rows: list[tuple[int, int, dict[str, Any]]]) -> list[dict[str, Any]]:
-        # One after the other.
-        at, found = 0, []
-        for pause, length, event in rows:
-            found.append({"at": f"{at + pause} ns", "for": f"{length} ns", **event})
-            at += pause + length
-        return found
 
     return st.lists(one, min_size=1, max_size=5).map(placed)
 
@@ -182,6 +183,85 @@ def test_the_order_of_frames_is_kept_unless_delays_change() -> None:
     assert keeps({"at": "1 ms", "impair": "lan", "loss": "5 %"}, *CUT)
     assert not keeps({"at": "1 ms", "impair": "lan", "delay": "5 ms"})
     assert keeps({"at": "1 ms", "impair": "lan", "from": "b:eth0", "delay": "5 ms"})
+
+
+def parted(events: list[dict[str, Any]], **fields: Any) -> Any:
+    """A switch of three ports called lan, to which `events` happen."""
+    written = segment("switch", PORTS, **{"rate": "10 Mbit/s", **fields})
+    states = states_of([Event.model_validate(each) for each in events], {"lan": written})
+    return written.with_timeline(states["lan"])
+
+
+def switched_in_parts(written: Any, frames: list[Frame]) -> Tape:
+    """A switch with lines of one rate and without queues that fill up, frame by frame."""
+    tape, come = Tape(written.ports), []
+
+    def state(at: int) -> State:
+        past: list[State] = [State(), *(each for each in written.timeline if each.at_ns <= at)]
+        return past[-1]
+
+    for port, name in enumerate(written.ports):
+        for frame in sending([one for one in frames if one.port == port], written.rate):
+            tape.add(frame.at, port, OUT, frame)
+            end = frame.at + bits(frame) * 10**9 // written.rate
+            if name in state(frame.at).cut:
+                tape.fate(end, severed_before("cut", name), frame)
+            else:
+                come.append((end + written.propagation, port, frame))
+    homes: dict[int, int] = {}
+    free = dict.fromkeys(range(3), 0)
+    for at, port, frame in sorted(come, key=lambda one: one[:2]):
+        homes[port + 1] = port
+        known = homes.get(frame.target) if frame.target != BROADCAST else None
+        for out in [known] if known is not None else [other for other in range(3) if other != port]:
+            ready, here, there = at + written.forwarding_latency, written.ports[port], written.ports[out]
+            if out == port:
+                continue
+            if replace(state(frame.at), cut=frozenset()).blocks(here, there):
+                tape.fate(ready, severed("partition", here, there), frame)
+                continue
+            start = max(ready, free[out])
+            end = start + bits(frame) * 10**9 // written.rate
+            free[out] = end + 96 * 10**9 // written.rate
+            if there in state(start).cut:
+                tape.fate(end, severed("cut", here, there), frame)
+            else:
+                tape.add(end + written.propagation, out, IN, frame)
+    return tape
+
+
+def parting() -> st.SearchStrategy[list[dict[str, Any]]]:
+    one: st.SearchStrategy[dict[str, Any]] = st.sampled_from([
+        {"cut": "lan"}, {"cut": "b:eth0"}, {"cut": "a:eth0"}, {"segment": "lan", "partition": [["a"], ["b", "c"]]},
+        {"segment": "lan", "partition": [["c"], ["b"], ["a"]]},
+    ])  # fmt: skip
+    return st.lists(st.tuples(st.integers(0, 900_000), st.integers(1, 900_000), one), min_size=1, max_size=5).map(
+        placed
+    )
+
+
+@settings(max_examples=settings().max_examples // 3)
+@given(traffic(3), parting())
+def test_a_switch_that_changes_and_keeps_the_rules_passes(frames: list[Frame], events: list[dict[str, Any]]) -> None:
+    written = parted(events)
+    assert check(written, switched_in_parts(written, frames).wire()) == []
+
+
+PARTS = [{"at": "1 ms", "for": "1 ms", "segment": "lan", "partition": [["a"], ["b", "c"]]}]
+
+
+@pytest.mark.parametrize("events", [PARTS, CUT])
+def test_a_frame_that_crosses_a_switch_in_parts_is_found(events: list[dict[str, Any]]) -> None:
+    frames = [Frame(1_500_000, 0, 60, 1)]
+    whole, parts = segment("switch", PORTS, rate="10 Mbit/s"), parted(events)
+    assert check(parts, switched_in_parts(parts, frames).wire()) == []
+    assert check(parts, switched_in_parts(whole, frames).wire())
+    assert check(whole, switched_in_parts(parts, frames).wire())
+    tape = switched_in_parts(parts, frames)
+    assert check(parts, Tape(PORTS, [row for row in tape.rows if row["direction"]]).wire())
+    rows: list[dict[str, Any]] = tape.rows
+    late = [{**row, "time_ns": row["time_ns"] + (0 if row["direction"] else 1)} for row in rows]
+    assert check(parts, Tape(PORTS, late).wire())
 
 
 def block(stamp_ns: int, text: bytes) -> bytes:

@@ -234,7 +234,7 @@ def test_usage_by_kind(make: Make, tmp_path: Path) -> None:
     make("a")
     make("r", record="reproduce.json")
     found = {row.what: row.count for row in of_captures(tmp_path, [])}
-    assert found == {"runs": 1, "reproductions": 1, "damaged runs": 0, "in the making": 0}
+    assert found == {"runs": 1, "reproductions": 1, "matrices": 0, "damaged runs": 0, "in the making": 0}
     assert of_places("images", [tmp_path / "nothing", tmp_path], "").places == (tmp_path,)
 
 
@@ -244,3 +244,31 @@ def test_two_hundred_runs_are_listed_in_one_go(make: Make, tmp_path: Path) -> No
     found = read_entries(tmp_path)
     assert names(found) == [f"run-{number:03d}" for number in range(200)]
     assert len(choose.surplus(found, 20)) == 180
+
+
+@pytest.mark.parametrize(
+    ("status", "cells", "shown"),
+    [
+        (0, ["pass", "refused"], ("complete", "pass")),
+        (1, ["pass", "fail"], ("complete", "fail")),
+        (4, ["failed", "missing"], ("incomplete", "fail")),
+        (0, ["missing", "missing"], ("incomplete", None)),
+    ],
+)
+def test_a_matrix_is_an_entry_of_its_own(
+    make: Make, tmp_path: Path, status: int, cells: list[str], shown: tuple[str, str | None]
+) -> None:
+    folder = make(
+        "m", record="matrix.json", status=status, scenario="loss", cells=[{"verdict": verdict} for verdict in cells]
+    )
+    (entry,) = read_entries(tmp_path)
+    assert (entry.kind, entry.scenario, (entry.status, entry.verdict)) == ("matrix", "loss", shown)
+    inner = folder / "runs" / "01-01-a"
+    inner.mkdir(parents=True)
+    (inner / "run.json").write_text(json.dumps({"status": "complete"}))
+    part = read_entry(inner)
+    assert part is not None
+    with pytest.raises(BadInput, match="is a part of the matrix m"):
+        remove.check_removable(part, force=False)
+    remove.remove_captures(entry, date(2026, 11, 27))
+    assert notes.read_notes(inner).captures_removed == "2026-11-27"

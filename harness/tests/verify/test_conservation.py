@@ -47,13 +47,17 @@ def check(
     rows = [
         {
             "row": row, "capture": f"wire/{segment}.pcapng", "end": f"wire/{segment}.pcapng|{interface}",
-            "direction": direction, "fate": fate, "eth_source": source ^ 64 * (row in flipped), "eth_target": target,
+            "direction": direction, "fate": fate and fate.partition(" ")[0],
+            "fate_rule": (fate or "").partition(" ")[2] or None,
+            "eth_source": source ^ 64 * (row in flipped), "eth_target": target,
             "source": f"10.0.0.{source}", "call": 7, "reply": False,
             "view": "fate" if fate else views.get(f"{segment}|{interface}", "passing"), "corrupted": 0,
         }
         for row, (segment, interface, direction, fate) in enumerate(sightings)
     ]  # fmt: skip
-    frames = pl.DataFrame(rows, schema_overrides={"row": pl.UInt32, "direction": pl.UInt8, "fate": pl.String})
+    frames = pl.DataFrame(
+        rows, schema_overrides={"row": pl.UInt32, "direction": pl.UInt8, "fate": pl.String, "fate_rule": pl.String}
+    )
     return check_balance(frames, ["call", "reply"], pl.lit("a packet"), transit_of(frames, PORTS)).to_dicts()
 
 
@@ -146,3 +150,10 @@ def test_a_packet_on_its_way_leaves_room_in_the_balance(counted: int) -> None:
     last = pl.DataFrame({"row": [0], "under_way": [counted]}, schema_overrides={"row": pl.UInt32})
     transit = Transit(pl.Series([], dtype=pl.String), nothing, last)
     assert check_balance(frames, ["call", "reply"], pl.lit("a packet"), transit).height == 1 - counted
+
+
+def test_a_copy_for_another_port_that_meets_a_cut_takes_none_away() -> None:
+    """A switch floods to two ports, of which one is cut off; what is lost at random has one way to go."""
+    assert check([SENT, CAME, LEFT, ("far", "far:fate", 0, "lost cut"), RECEIVED]) == []
+    assert check([SENT, CAME, LEFT, ("far", "far:fate", 0, "lost partition")]) == []
+    assert check([SENT, CAME, LEFT, ("far", "far:fate", 0, "lost"), RECEIVED])

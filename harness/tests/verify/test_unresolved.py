@@ -6,13 +6,14 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.headers import arp
 from sundial.verify.headers.arp import REPLY, REQUEST, RETRY_NS, unresolved, within
 
 SECOND = 1_000_000_000
 ME, PEER = 1, 2
 ASKS, ANSWERED = (OUTBOUND, REQUEST, ME, PEER), (INBOUND, REPLY, PEER, ME)
+DROPPED_ASKS = (OUTBOUND, "dropped by the adapter")
 ASKED = (INBOUND, REQUEST, PEER, ME)
 
 
@@ -27,20 +28,27 @@ ASKED = (INBOUND, REQUEST, PEER, ME)
         ([(0, ASKS), (4, ASKS), (8, ASKS)], []),
         ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (3, ANSWERED)], [(0, 3 * SECOND)]),
         ([(0, ASKS), (1, ASKS)], []),
+        ([(0, ASKS), (1, DROPPED_ASKS), (2, DROPPED_ASKS)], [(0, 2 * SECOND + RETRY_NS)]),
     ],
 )
 def test_three_requests_without_an_answer(
     monkeypatch: pytest.MonkeyPatch, packets: list[tuple[int, tuple[object, ...]]], found: list[tuple[int, int]]
 ) -> None:
     table = pl.DataFrame(
-        [("lan|n1", at * SECOND, row, *rest, arp.ARP, None) for row, (at, rest) in enumerate(packets)],
+        [
+            ("wire/lan.pcapng|n1:eth0", at * SECOND, row, *rest, arp.ARP, None, "n1:eth0", None)
+            if rest != DROPPED_ASKS
+            else (None, at * SECOND, row, None, *ASKS[1:], arp.ARP, DROPPED, f"lan{FATE_SUFFIX}", "n1:eth0")
+            for row, (at, rest) in enumerate(packets)
+        ],
         schema={
             "end": pl.String, "time_ns": pl.Int64, "row": pl.Int64, "direction": pl.Int64, "arp_op": pl.Int64,
             "arp_spa": pl.Int64, "arp_tpa": pl.Int64, "eth_type": pl.Int64, "fate": pl.String,
+            "interface": pl.String, "fate_adapter": pl.String,
         },
         orient="row",
     )  # fmt: skip
     monkeypatch.setattr(arp, "arp_fields", lambda frames, octets: frames)
-    stretches = unresolved(table, {"lan|n1": "n1"}, lambda frames: None).get("n1", [])  # type: ignore[arg-type, return-value]
+    stretches = unresolved(table, {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None).get("n1", [])  # type: ignore[arg-type, return-value]
     assert stretches == found
     assert within(stretches, SECOND) == bool(found)

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::{
-    Direction, Fate, Frame, Output, PortCounters, Refusal, Rule, SegmentCounters,
+    Direction, Fate, Frame, Gap, Output, PortCounters, Refusal, Rule, SegmentCounters,
     SegmentParameters, Span, Time, Train, Way,
 };
 
@@ -137,6 +137,24 @@ impl Board {
     /// A comment of the capture.
     pub fn note(&mut self, at: Time, text: String) {
         self.outputs.push_back(Output::Note { at, text });
+    }
+
+    /// Counts for `port` and records that nothing passed from one port to another when the frame began; `None`: from
+    /// the port to its switch.
+    pub fn sever(
+        &mut self,
+        at: Time,
+        port: usize,
+        rule: Rule,
+        frame: Frame,
+        (from, to): (usize, Option<usize>),
+    ) {
+        self.counters[port].count_drop(rule.name());
+        let gap = match to {
+            Some(to) => Gap::Between(self.way(from, to)),
+            None => Gap::Before { from: self.names[from].clone() },
+        };
+        self.fate(at, frame, Fate::Severed { rule, gap });
     }
 
     /// Lines of the further capture numbered `capture`, from `at` on.

@@ -156,6 +156,19 @@ pub struct Way {
     pub to: String,
 }
 
+/// Where nothing passed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Gap {
+    /// Between two ports.
+    Between(Way),
+    /// Between a port and its switch.
+    Before {
+        /// The port.
+        from: String,
+    },
+}
+
 /// On which side of a switch something was lost, and the port or service there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -195,12 +208,12 @@ pub enum Dropped {
 pub enum Fate {
     /// A line lost it.
     Lost(Way),
-    /// Nothing passed between the two ports: a cut, or a partition.
+    /// Nothing passed between two ports, or from a port to its switch: a cut, or a partition.
     #[serde(rename = "lost")]
     Severed {
         rule: Rule,
         #[serde(flatten)]
-        way: Way,
+        gap: Gap,
     },
     /// A line made a copy of it.
     Duplicated(Way),
@@ -281,14 +294,21 @@ mod tests {
         ends.map(|end| dropped(rule, Dropped::Cells { lost_cells: 2, cells: 32, end }))
     }
 
+    fn severed(rule: Rule) -> [Fate; 2] {
+        let gaps = [Gap::Between(way()), Gap::Before { from: "a:eth0".into() }];
+        gaps.map(|gap| Fate::Severed { rule, gap })
+    }
+
     fn every() -> Vec<Fate> {
         let to = || Dropped::End(End::To("b:eth0".into()));
         let address = || Some(Why::Address { address: "10.0.0.9".into() });
         let mut every = vec![
             Fate::Lost(way()),
             Fate::Duplicated(way()),
-            Fate::Severed { rule: Rule::Cut, way: way() },
-            Fate::Severed { rule: Rule::Partition, way: way() },
+            severed(Rule::Cut)[0].clone(),
+            severed(Rule::Cut)[1].clone(),
+            severed(Rule::Partition)[0].clone(),
+            severed(Rule::Partition)[1].clone(),
             Fate::Corrupted { bit: 7, byte: 41, way: way() },
             Fate::Collision { adapter: "a:eth0".into(), attempt: 1, bits: 96 },
             refused(Rule::AdapterFull, None),

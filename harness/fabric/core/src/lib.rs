@@ -29,7 +29,7 @@ pub use board::{Board, Ring};
 pub use bridge::{Bridge, BridgeCounters, BridgeOutput, BridgeParameters};
 pub use counters::{ChannelCounters, PortCounters, SegmentCounters};
 pub use distances::{Distances, Hop};
-pub use fate::{Dropped, End, Fate, Refusal, Rule, Way, Why};
+pub use fate::{Dropped, End, Fate, Gap, Refusal, Rule, Way, Why};
 pub use frame::{Frame, MAX_FRAME_BYTES};
 pub use kind::{Builder, Invalid, Kind, Kinds, OneOrEach, SegmentKind, check_rate};
 pub use line::Line;

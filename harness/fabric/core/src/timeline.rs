@@ -98,12 +98,17 @@ impl Blocks {
         self.cut.get(port).copied().unwrap_or(false)
     }
 
+    /// Whether two ports are in different groups.
+    pub fn are_apart(&self, from: usize, to: usize) -> bool {
+        self.groups.get(from) != self.groups.get(to)
+    }
+
     /// Why no frame passes between two ports, if none does.
     pub fn between(&self, from: usize, to: usize) -> Option<Rule> {
         if self.is_cut(from) || self.is_cut(to) {
             return Some(Rule::Cut);
         }
-        (self.groups.get(from) != self.groups.get(to)).then_some(Rule::Partition)
+        self.are_apart(from, to).then_some(Rule::Partition)
     }
 }
 

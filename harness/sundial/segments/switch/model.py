@@ -10,6 +10,7 @@ from sundial.model.devices import Ageing, TableEntries
 from sundial.model.fields import OneOrByPort, written
 from sundial.model.invalid import Invalid, Path
 from sundial.model.segment import CableTime, Frames, LinkTime, SegmentBase, SegmentKind
+from sundial.model.timeline import CUT, PARTITION
 from sundial.units import RATE
 
 
@@ -32,6 +33,10 @@ class Switch(SegmentBase):
     """Most addresses in the switch's table."""
     ageing: Ageing = written("300 s")
     """Time after which the switch forgets a learned address."""
+
+    @property
+    def knobs(self) -> frozenset[str]:
+        return frozenset((CUT, PARTITION))
 
     def rate_bps(self, port: str) -> int:
         return self.rate[port] if isinstance(self.rate, dict) else self.rate

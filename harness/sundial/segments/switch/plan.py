@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from sundial.model.network import Network
-from sundial.plan.segment import SegmentPlan
+from sundial.plan.segment import SegmentPlan, changes
 from sundial.segments.switch.model import Switch
 
 
@@ -20,6 +20,7 @@ class SwitchPlan(SegmentPlan[Switch]):
             "queue_frames": segment.queue_frames,
             "mac_table_entries": segment.mac_table_entries,
             "ageing_ns": segment.ageing,
+            **changes(segment),
         }
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from sundial.seams.fate import OutputFull
+from sundial.seams.fate import OutputFull, Severed
 from sundial.segments.switch.model import Switch
 from sundial.segments.switch.verify_forwarding import (
+    before_the_switch,
+    begins_of,
     check_drops,
+    check_severed,
     outputs,
     received,
+    taken,
 )
 from sundial.verify.contention import Contention, of_own_frames
 from sundial.verify.law import (
@@ -39,7 +43,7 @@ class _Switch(SegmentVerifier[Switch]):
         return False
 
     def check_times(self, segment: Switch, wire: Wire) -> Law:
-        found = [check_fates(wire, segment, [OutputFull])]
+        found = [check_fates(wire, segment, [OutputFull, Severed])]
         counted: dict[tuple[str, str], Bounds] = {}
         cut: dict[str, Bounds] = {}
         rates = segment.by_port(segment.rate)
@@ -52,9 +56,16 @@ class _Switch(SegmentVerifier[Switch]):
             counted[port, "dropped adapter full"] = (refused, refused)
             counted[port, "offered_frames"] = offered(wire, segment, port, refused + len(sent))
         frames = received(segment, wire)
+        begins_ns = begins_of(wire, frames)
+        gone, before = before_the_switch(segment, frames, begins_ns)
+        frames, begins_ns = taken(frames, ~gone), begins_ns[~gone]
+        severed = [before]
         way = output_ports(frames, segment.ageing * PS_PER_NS, segment.mac_table_entries)
         done = frames.ready <= (frames.ready.max(initial=0) if wire.end_ns is None else wire.end_ns * PS_PER_NS)
-        for number, (port, output) in enumerate(zip(segment.ports, outputs(segment, frames, way), strict=True)):
+        for number, (port, output) in enumerate(
+            zip(segment.ports, outputs(segment, frames, begins_ns, way), strict=True)
+        ):
+            severed.append(output.severed)
             arrivals, late = check_arrivals(port, output.arrivals, wire.received[number], wire.end_ns)
             found.append(arrivals)
             drops = wire.fates_of(OutputFull, fate_to=port)
@@ -66,10 +77,26 @@ class _Switch(SegmentVerifier[Switch]):
                 here = mine & (way == code)
                 counted[port, name] = (int((here & done).sum()), int(here.sum()))
             counted[port, "dropped queue full"] = (len(drops), len(drops))
+        due = pl.concat(severed)
+        found.append(check_severed(wire, due, wire.end_ns))
+        counted |= _cut_off(segment, due, wire.end_ns)
         return Law(merged(found), counted, cut)
 
     def check_offered(self, segment: Switch, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
         return check_full_duplex(segment, wire, port, handed_in)
+
+
+def _cut_off(segment: Switch, due: pl.DataFrame, end_ns: int | None) -> dict[tuple[str, str], Bounds]:
+    """How often each port must have counted frames that nothing let pass: where they were to go, or where they came
+    from if they did not come to the switch."""
+    at = pl.coalesce("to", "from")
+    found = {}
+    for port in segment.ports if segment.timeline else ():
+        for rule in ("cut", "partition"):
+            times = due.filter(at == port, pl.col("rule") == rule)["at"]
+            least = len(times) if end_ns is None else int((times < end_ns).sum())
+            found[port, f"dropped {rule}"] = (least, len(times))
+    return found
 
 
 KIND: SegmentVerifier[Switch] = _Switch()

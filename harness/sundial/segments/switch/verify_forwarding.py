@@ -8,11 +8,12 @@ first served. An output queue that is full drops what comes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import polars as pl
 
+from sundial.seams.fate import Severed
 from sundial.segments.switch.model import Switch
 from sundial.verify.findings import findings
 from sundial.verify.learning import Received
@@ -46,24 +47,125 @@ def received(segment: Switch, wire: Wire) -> Received:
 
 @dataclass(frozen=True)
 class Output:
-    """What goes to one port: arrivals, and the frames whose fate is to be dropped (places in Received)."""
+    """What goes to one port: arrivals, and the frames whose fate is to be dropped (places in Received), or to be lost
+    since nothing passed."""
 
     arrivals: Arrivals
     dropped: Numbers
     dropped_ns: Numbers
+    severed: pl.DataFrame
 
 
-def outputs(segment: Switch, frames: Received, port: Numbers) -> Iterator[Output]:
-    """Of each port, in port order."""
+def outputs(segment: Switch, frames: Received, begins_ns: Numbers, port: Numbers) -> Iterator[Output]:
+    """Of each port, in port order. `begins_ns`: when their senders began with the frames."""
+    apart = groups_apart(segment, frames.port, begins_ns)
     for place, rate_bps in enumerate(segment.by_port(segment.rate)):
         mine = np.flatnonzero((port == place) | ((port == -1) & (frames.port != place)))
+        parted = mine[apart[place][mine]]
+        mine = mine[~apart[place][mine]]
         ready = frames.ready[mine] + segment.forwarding_latency * PS_PER_NS
         bits = bits_of(frames.length[mine])
         line = Line(rate_bps, SECOND_PS)
         starts, kept = _through(line, ready, bits, segment.queue_frames)
-        ends = whole_ns(line.ends(starts[kept], bits[kept])) + segment.propagation
-        arrivals = Arrivals(ends, frames.content[mine][kept], frames.row[mine][kept])
-        yield Output(arrivals, mine[~kept], whole_ns(ready[~kept]))
+        ends = whole_ns(line.ends(starts[kept], bits[kept]))
+        gone = is_cut(segment, place, whole_ns(line.whole(starts[kept])))
+        passed = mine[kept][~gone]
+        arrivals = Arrivals(ends[~gone] + segment.propagation, frames.content[passed], frames.row[passed])
+        queued_ns = whole_ns(frames.ready[parted] + segment.forwarding_latency * PS_PER_NS)
+        severed = pl.concat(
+            [
+                _severed(segment, frames, parted, "partition", place, queued_ns),
+                _severed(segment, frames, mine[kept][gone], "cut", place, ends[gone]),
+            ]
+        )
+        yield Output(arrivals, mine[~kept], whole_ns(ready[~kept]), severed)
+
+
+def begins_of(wire: Wire, frames: Received) -> Numbers:
+    """When the sender of each frame began with it, in whole ns as its stamp."""
+    rows = np.concatenate([sent.row for sent in wire.sent])
+    times = np.concatenate([sent.time_ns for sent in wire.sent])
+    order = np.argsort(rows)
+    return np.asarray(times[order][np.searchsorted(rows[order], frames.row)])
+
+
+def stages_of(segment: Switch, begins_ns: Numbers) -> Numbers:
+    """The number of the state in which each frame begins: 0 as the topology says."""
+    return np.searchsorted(np.array([state.at_ns for state in segment.timeline], np.int64), begins_ns, "right")
+
+
+def is_cut(segment: Switch, place: int, begins_ns: Numbers) -> Mask:
+    """Which of what begins on the cable of a port meets a cut."""
+    cut = np.array([False, *(segment.ports[place] in state.cut for state in segment.timeline)])
+    return cut[stages_of(segment, begins_ns)]
+
+
+def groups_apart(segment: Switch, port: Numbers, begins_ns: Numbers) -> list[Mask]:
+    """For each output port, which frames come from a port of another group."""
+    groups = np.zeros((1 + len(segment.timeline), len(segment.ports)), np.int64)
+    for number, state in enumerate(segment.timeline, start=1):
+        for group, ends in enumerate(state.partition):
+            groups[number, [segment.ports.index(end) for end in ends]] = group
+    here = groups[stages_of(segment, begins_ns)]
+    own = here[np.arange(len(port)), port] if len(port) else port
+    return [own != here[:, place] for place in range(len(segment.ports))]
+
+
+def before_the_switch(segment: Switch, frames: Received, begins_ns: Numbers) -> tuple[Mask, pl.DataFrame]:
+    """Frames that met a cut on their way to the switch, and their fates."""
+    gone = np.zeros(len(frames), np.bool_)
+    for place in range(len(segment.ports)):
+        here = frames.port == place
+        gone[here] = is_cut(segment, place, begins_ns[here])
+    which = np.flatnonzero(gone)
+    ends_ns = whole_ns(frames.ready[which] - segment.propagation * PS_PER_NS)
+    return gone, _severed(segment, frames, which, "cut", None, ends_ns)
+
+
+SEVERED = {
+    "at": pl.Int64,
+    "content": pl.Int64,
+    "rule": pl.String,
+    "from": pl.String,
+    "to": pl.String,
+    "cause": pl.Int64,
+}
+
+
+def _severed(
+    segment: Switch, frames: Received, which: Numbers, rule: str, place: int | None, at_ns: Numbers
+) -> pl.DataFrame:
+    columns = (at_ns, frames.content[which], [rule] * len(which), [segment.ports[each] for each in frames.port[which]])
+    to = [None if place is None else segment.ports[place]] * len(which)
+    return pl.DataFrame(dict(zip(SEVERED, (*columns, to, frames.row[which]), strict=True)), schema=SEVERED)
+
+
+def check_severed(wire: Wire, due: pl.DataFrame, end_ns: int | None) -> pl.DataFrame:
+    """Each frame that meets a cut or a partition has its fate, and no other frame has one."""
+    due = due if end_ns is None else due.filter(pl.col("at") <= end_ns)
+    seen = wire.fates_of(Severed).select(
+        at="time_ns", content=pl.col("octets_hash").cast(pl.Int64), rule="fate_rule",
+        **{"from": "fate_from", "to": "fate_to"}, row=pl.col("row").cast(pl.Int64),
+    )  # fmt: skip
+    keys = ["at", "content", "rule", "from", "to"]
+    number = pl.int_range(pl.len()).over(keys).alias("number")
+    table = due.with_columns(number).join(
+        seen.with_columns(number), on=[*keys, "number"], how="full", coalesce=True, nulls_equal=True
+    )
+    table = table.filter(pl.col("row").is_null() | pl.col("cause").is_null()).sort("at").head(MOST)
+    words = pl.format("lost: {} from {} at {} ns", "rule", "from", "at")
+    return findings(
+        table.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("cause", "row").list.drop_nulls()),
+        pl.lit(True),
+        pl.format("time on the wire: fate on {}", pl.lit(wire.name)),
+        pl.when(pl.col("cause").is_null()).then(pl.lit("none")).otherwise(words),
+        pl.when(pl.col("row").is_null()).then(pl.lit("none")).otherwise(words),
+    )
+
+
+def taken(frames: Received, which: Mask) -> Received:
+    """Some of them."""
+    return Received(*(getattr(frames, part.name)[which] for part in fields(frames)))
 
 
 def _through(line: Line, ready: Numbers, bits: Numbers, places: int) -> tuple[Numbers, Mask]:

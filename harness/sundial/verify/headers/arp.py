@@ -11,7 +11,7 @@ import polars as pl
 from sundial.observe import Octets
 from sundial.observe.headers import ARP, ETHERNET, IPV4
 from sundial.verify.findings import findings
-from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.frames import INBOUND, OUTBOUND, end_of_sender, refused
 from sundial.verify.headers.ethernet import mac_text
 from sundial.verify.headers.ports import stations
 
@@ -202,20 +202,22 @@ def unresolved(
     frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
 ) -> dict[str, list[tuple[int, int]]]:
     """By machine: stretches in which it asked for an address, TRIES times in a row, and had no answer. What it has for
-    that address meanwhile is dropped, and no capture shows it. `machines`: by `end`."""
-    arp = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null()).sort("time_ns", "row")
-    fields = arp_fields(arp, read(arp))
+    that address meanwhile is dropped, and no capture shows it. `machines`: by `end`. A question that the machine's own
+    adapter dropped was asked."""
+    asked = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null() | refused()).sort("time_ns", "row")
+    direction = pl.when(refused()).then(pl.lit(OUTBOUND)).otherwise(pl.col("direction"))
+    fields = arp_fields(asked, read(asked)).with_columns(end_of_sender().alias("end"), direction.alias("direction"))
     open_runs: dict[tuple[str, int], list[int]] = {}
     found: dict[str, list[tuple[int, int]]] = {}
-    columns = fields.select(pl.col("end").cast(pl.String), "time_ns", "direction", "arp_op", "arp_spa", "arp_tpa")
-    for end, at_ns, direction, kind, sender, target in columns.iter_rows():
+    columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_spa", "arp_tpa")
+    for end, at_ns, way, kind, sender, target in columns.iter_rows():
         if end not in machines:
             continue
-        if direction == INBOUND and kind in (REQUEST, REPLY):
+        if way == INBOUND and kind in (REQUEST, REPLY):
             run = open_runs.pop((end, sender), [])
             if len(run) == TRIES and at_ns > run[-1] + RETRY_NS:
                 found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
-        elif direction == OUTBOUND and kind == REQUEST:
+        elif way == OUTBOUND and kind == REQUEST:
             run = open_runs.setdefault((end, target), [])
             if len(run) == TRIES:
                 found.setdefault(machines[end], []).append((run[0], at_ns))

@@ -236,7 +236,7 @@ def _missing(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataF
 def _on_the_way(table: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
     """How many frames with the same bytes were lost in front of a switch, or at a station of the segment itself: to
     whom each went, the law of their kind of segment knows."""
-    lost = table.filter(pl.col("fate") == DROPPED, _before_switch() | at_own_station(heard.own_stations))
+    lost = table.filter(pl.col("fate").is_in([DROPPED, LOST]), _before_switch() | at_own_station(heard.own_stations))
     return lost.group_by("capture", "octets_hash").agg(astray=pl.len().cast(pl.Int64))
 
 

@@ -14,7 +14,7 @@ from sundial.observe import Octets, RunDirectory
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.corruption import intact
 from sundial.verify.findings import Finding
-from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
+from sundial.verify.frames import INBOUND, OUTBOUND, end_of_sender, refused
 from sundial.verify.headers.ports import BROADCAST
 from sundial.verify.learning import GROUP_BIT
 from sundial.verify.sockets.flows import UDP
@@ -124,8 +124,6 @@ def own_frames(run: RunDirectory, seen: pl.DataFrame, ports: pl.DataFrame) -> pl
     """Of `sightings` those at the ports of their senders and receivers, with `view`, `machine` and `mtu`; and what a
     sender's adapter refused."""
     wide = _broadcasts(run)
-    segment = pl.col("interface").cast(pl.String).str.strip_suffix(FATE_SUFFIX)
-    refused = ((pl.col("fate") == DROPPED) & pl.col("fate_adapter").is_not_null()).fill_null(False)
     homes = (
         ports.filter(~pl.col("joins"))
         .select("end", "machine", "mtu", "mac", "address")
@@ -136,12 +134,7 @@ def own_frames(run: RunDirectory, seen: pl.DataFrame, ports: pl.DataFrame) -> pl
     for_here = (pl.col("target") == pl.col("address")) | (pl.col("target") == pl.col("wide"))
     taken = (pl.col("eth_target") == pl.col("mac")) | (pl.col("eth_target") == BROADCAST)
     return (
-        seen.with_columns(
-            refused=refused,
-            end=pl.when(refused)
-            .then(pl.concat_str(pl.format("wire/{}.pcapng|", segment), "fate_adapter"))
-            .otherwise(pl.col("end").cast(pl.String)),
-        )
+        seen.with_columns(refused=refused(), end=end_of_sender())
         .filter(pl.col("fate").is_null() | pl.col("refused"))
         .join(homes, on="end", how="inner", maintain_order="left")
         .with_columns(

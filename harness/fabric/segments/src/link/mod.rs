@@ -137,9 +137,7 @@ impl Link {
                 self.board.fate(at, frame, fate);
             }
             Outcome::Blocked(frame, rule) => {
-                counters.count_drop(rule.name());
-                let fate = Fate::Severed { rule, way: way(&self.board) };
-                self.board.fate(at, frame, fate);
+                self.board.sever(at, port, rule, frame, (port, Some(1 - port)));
             }
             Outcome::Full(frame) => {
                 let rule = Rule::QueueFull;

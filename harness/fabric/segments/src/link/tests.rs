@@ -178,7 +178,7 @@ fn a_cut_is_a_fate_at_both_ends_of_the_link_and_a_note() {
     let outputs: Vec<_> = std::iter::from_fn(|| link.poll_output()).collect();
     assert!(outputs.contains(&Output::Note { at: at(5), text: "5".into() }));
     let way = sundial_core::Way { from: "b:eth0".into(), to: "a:eth0".into() };
-    let fate = Fate::Severed { rule: Rule::Cut, way };
+    let fate = Fate::Severed { rule: Rule::Cut, gap: sundial_core::Gap::Between(way) };
     let stamped = outputs.iter().find_map(|output| match output {
         Output::Record { at, fate: Some(found), .. } => Some((*at, (**found).clone())),
         _ => None,

@@ -2,9 +2,12 @@
 //! The fields of a switch.
 
 use serde::Deserialize;
-use sundial_core::{Invalid, OneOrEach, Segment, SegmentKind, SegmentParameters, Span, check_rate};
+use sundial_core::{
+    Change, Invalid, OneOrEach, Segment, SegmentKind, SegmentParameters, Span, check_order,
+    check_rate,
+};
 
-use super::{Switch, SwitchParameters};
+use super::{Switch, SwitchChange, SwitchParameters};
 
 /// A switch as `fabric.json` has it.
 #[derive(Debug, Deserialize)]
@@ -19,6 +22,9 @@ pub struct Config {
     queue_frames: usize,
     mac_table_entries: usize,
     ageing_ns: u64,
+    /// In order of time.
+    #[serde(default)]
+    timeline: Vec<Change>,
 }
 
 fn yes() -> bool {
@@ -47,6 +53,13 @@ impl SegmentKind for Config {
         if self.ageing_ns == 0 {
             return Err(Invalid::new("ageing_ns", "must be at least 1"));
         }
+        check_order(&self.timeline)?;
+        let timeline = self.timeline.into_iter().enumerate().map(|(index, change)| {
+            let within = |invalid: Invalid| invalid.within(&format!("timeline[{index}]"));
+            let (at, blocks) = (change.at(), change.blocks(ports).map_err(within)?);
+            Ok(SwitchChange { at, note: change.note, blocks })
+        });
+        let timeline = timeline.collect::<Result<_, _>>()?;
         let propagation_ns = self.propagation_ns.each(ports, "propagation_ns")?;
         Ok(SwitchParameters {
             rate_bps,
@@ -55,6 +68,7 @@ impl SegmentKind for Config {
             queue_frames: self.queue_frames,
             mac_table_entries: self.mac_table_entries,
             ageing: Span::from_ns(self.ageing_ns),
+            timeline,
         })
     }
 

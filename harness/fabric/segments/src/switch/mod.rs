@@ -6,6 +6,9 @@
 //! learned and its ports are chosen; after the forwarding latency it joins the output queue of each of
 //! them or, if that is full, is dropped there; the port's line, propagation, delivery.
 //!
+//! A cable that is cut loses what begins on it then, towards the switch or away from it. A partition loses copies for
+//! ports of other groups; the frame began when its sender sent it.
+//!
 //! Frames are looked at in order of reception; at one instant the lower port comes first. As nothing
 //! handed in from now on can be received before the least serialisation and propagation are over, a
 //! reception is acted upon that much ahead of its time, and all deliveries are announced then.
@@ -15,8 +18,8 @@ mod config;
 use std::collections::{BTreeMap, VecDeque};
 
 use sundial_core::{
-    AddressTable, Board, Dropped, End, Fate, Frame, Line, LinkType, Output, Ring, Rule, Segment,
-    SegmentCounters, SegmentParameters, Span, Time,
+    AddressTable, Blocks, Board, Dropped, End, Fate, Frame, Line, LinkType, Output, Ring, Rule,
+    Segment, SegmentCounters, SegmentParameters, Span, Time,
 };
 use sundial_wire::ethernet::Header;
 
@@ -39,6 +42,19 @@ pub struct SwitchParameters {
     pub mac_table_entries: usize,
     /// An address not seen for this long is forgotten.
     pub ageing: Span,
+    /// In order of time.
+    pub timeline: Vec<SwitchChange>,
+}
+
+/// What a switch does from an instant on.
+#[derive(Clone, Debug)]
+pub struct SwitchChange {
+    /// From when on.
+    pub at: Time,
+    /// The comment in the capture.
+    pub note: String,
+    /// Between which ports nothing passes.
+    pub blocks: Blocks,
 }
 
 /// The switch and the adapters at the other ends of its cables.
@@ -49,8 +65,10 @@ pub struct Switch {
     inputs: Vec<Input>,
     outputs: Vec<OutputPort>,
     table: AddressTable,
-    /// Frames on their way in, by end of reception, port and order.
-    arriving: BTreeMap<(Time, usize, u64), Frame>,
+    /// Frames on their way in and when they began, by end of reception, port and order.
+    arriving: BTreeMap<(Time, usize, u64), (Time, Frame)>,
+    /// How many comments of changes have been made.
+    noted: usize,
     next_sequence: u64,
     /// No frame handed in from now on is received sooner than this after it.
     least_input: Span,
@@ -97,12 +115,18 @@ impl Switch {
             outputs: lines().map(|line| OutputPort { line, starts: VecDeque::new() }).collect(),
             table: AddressTable::new(parameters.mac_table_entries, parameters.ageing),
             arriving: BTreeMap::new(),
+            noted: 0,
             next_sequence: 0,
             least_input,
             board: Board::new(common),
             now: Time::ZERO,
             parameters,
         }
+    }
+
+    /// The first one whose comment is still to come.
+    fn next_change(&self) -> Option<&SwitchChange> {
+        self.parameters.timeline.get(self.noted)
     }
 
     /// From when on nothing can be received before or together with a frame received at `received`.
@@ -116,14 +140,26 @@ impl Switch {
             if self.certain(received) > self.now {
                 break;
             }
-            let ((_, port, _), frame) =
+            let ((_, port, _), (begun, frame)) =
                 self.arriving.pop_first().expect("it is the one just looked at");
-            self.forward(received, port, &frame);
+            self.forward(received, port, begun, &frame);
         }
     }
 
-    /// The last bit of `frame` reached the switch through `port`.
-    fn forward(&mut self, received: Time, port: usize, frame: &Frame) {
+    /// The change in force for what begins at `begun`, as the capture stamps it.
+    fn change(&self, begun: Time) -> Option<&SwitchChange> {
+        let stamped = Time::from_ns(begun.as_ns_ceil());
+        let timeline = &self.parameters.timeline;
+        timeline[..timeline.partition_point(|change| change.at <= stamped)].last()
+    }
+
+    /// Whether the cable of `port` is cut for what begins at `begun`.
+    fn is_cut(&self, begun: Time, port: usize) -> bool {
+        self.change(begun).is_some_and(|change| change.blocks.is_cut(port))
+    }
+
+    /// The last bit of `frame`, which began at `begun`, reached the switch through `port`.
+    fn forward(&mut self, received: Time, port: usize, begun: Time, frame: &Frame) {
         let (header, _) = Header::parse(frame).expect("shorter frames are refused by the adapter");
         if !header.source.is_group() {
             self.table.learn(received, header.source, port);
@@ -136,17 +172,26 @@ impl Switch {
         };
         match known {
             Some(to) if to == port => self.board.port(port).filtered += 1,
-            Some(to) => self.enqueue(queued, to, frame),
+            Some(to) => self.pass(queued, (port, to), begun, frame),
             None => {
                 self.board.port(port).flooded += 1;
                 for to in (0..self.outputs.len()).filter(|&to| to != port) {
-                    self.enqueue(queued, to, frame);
+                    self.pass(queued, (port, to), begun, frame);
                 }
             }
         }
     }
 
-    fn enqueue(&mut self, queued: Time, to: usize, frame: &Frame) {
+    /// Hands a copy for the port `to` to its queue, unless it is in another group.
+    fn pass(&mut self, queued: Time, (from, to): (usize, usize), begun: Time, frame: &Frame) {
+        if self.change(begun).is_some_and(|change| change.blocks.are_apart(from, to)) {
+            self.board.sever(queued, to, Rule::Partition, frame.clone(), (from, Some(to)));
+        } else {
+            self.enqueue(queued, from, to, frame);
+        }
+    }
+
+    fn enqueue(&mut self, queued: Time, from: usize, to: usize, frame: &Frame) {
         let output = &mut self.outputs[to];
         while output.starts.front().is_some_and(|&start| start <= queued) {
             output.starts.pop_front();
@@ -159,6 +204,10 @@ impl Switch {
         }
         let (start, end) = output.line.send(queued, wire_bits(frame.len()), GAP_BITS);
         output.starts.push_back(start);
+        if self.is_cut(start, to) {
+            self.board.sever(end, to, Rule::Cut, frame.clone(), (from, Some(to)));
+            return;
+        }
         self.board.deliver(end + self.parameters.propagation[to], to, frame.clone());
     }
 
@@ -183,20 +232,30 @@ impl Segment for Switch {
         let (start, end) = line.send(now, wire_bits(frame.len()), GAP_BITS);
         ring.leave(end);
         self.board.sent(start, end, port, &frame);
+        if self.is_cut(start, port) {
+            self.board.sever(end, port, Rule::Cut, frame, (port, None));
+            return;
+        }
         let received = end + self.parameters.propagation[port];
-        self.arriving.insert((received, port, self.next_sequence), frame);
+        self.arriving.insert((received, port, self.next_sequence), (start, frame));
         self.next_sequence += 1;
     }
 
     fn handle_timeout(&mut self, now: Time) {
         assert!(now >= self.now, "time goes back: {now} after {}", self.now);
         self.now = now;
+        while let Some(change) = self.next_change().filter(|change| change.at <= now) {
+            let (at, note) = (change.at, change.note.clone());
+            self.board.note(at, note);
+            self.noted += 1;
+        }
         self.process();
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let (&(received, _, _), _) = self.arriving.first_key_value()?;
-        Some(self.certain(received))
+        let first = self.arriving.first_key_value();
+        let certain = first.map(|(&(received, _, _), _)| self.certain(received));
+        certain.into_iter().chain(self.next_change().map(|change| change.at)).min()
     }
 
     fn poll_output(&mut self) -> Option<Output> {
@@ -219,7 +278,7 @@ impl Segment for Switch {
         // The table may send any of them anywhere. The first that can come here is taken at its length;
         // those after it may be shorter, but they are received later.
         let mut coming = self.arriving.iter().filter(|((_, from, _), _)| *from != port);
-        let (&(received, _, _), frame) = coming.next()?;
+        let (&(received, _, _), (_, frame)) = coming.next()?;
         let first = self.delivery(received, port, wire_bits(frame.len()));
         match coming.next() {
             Some((&(received, _, _), _)) => {

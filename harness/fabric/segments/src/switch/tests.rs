@@ -14,6 +14,7 @@ fn switch(ports: usize, change: impl FnOnce(&mut SwitchParameters)) -> Switch {
         queue_frames: 64,
         mac_table_entries: 16,
         ageing: Span::from_ns(300_000_000_000),
+        timeline: vec![],
     };
     change(&mut parameters);
     Switch::new(&common, parameters)
@@ -177,4 +178,46 @@ fn a_lower_port_goes_first_though_its_frame_was_handed_in_last() {
     let short = 1_124_130 + 5_760;
     let long = short + 960 + 122_080;
     assert_eq!(deliveries(&mut switch), [(at(short + 50), 2), (at(long + 50), 2)]);
+}
+
+/// How many copies of a broadcast of port 0 arrive, which begins at 0, with one change.
+fn copies(ns: u64, cut: &[usize], partition: &[Vec<usize>]) -> (usize, Vec<&'static str>) {
+    let blocks = Blocks::new(3, cut, partition).expect("valid");
+    let mut switch = switch(3, |parameters| {
+        parameters.timeline = vec![SwitchChange { at: at(ns), note: String::new(), blocks }];
+    });
+    switch.handle_frame(at(0), 0, Frame::from([vec![0xff; 6], vec![2; 54]].concat()));
+    let arrived = deliveries(&mut switch).len();
+    let counters = switch.counters();
+    let reasons = counters.ports.iter().flat_map(|port| port.dropped.keys().copied());
+    (arrived, reasons.collect())
+}
+
+#[test]
+fn a_cut_meets_what_begins_on_its_cable() {
+    // Of the sender.
+    assert_eq!(copies(0, &[0], &[]), (0, vec!["cut"]));
+    assert_eq!(copies(1, &[0], &[]), (2, vec![]));
+    // Of a receiver, where the frame begins 5.76 + 0.05 + 2 us later.
+    assert_eq!(copies(7_810, &[1], &[]), (1, vec!["cut"]));
+    assert_eq!(copies(7_811, &[1], &[]), (2, vec![]));
+}
+
+#[test]
+fn a_partition_meets_what_its_sender_begins() {
+    let groups = [vec![0, 2], vec![1]];
+    assert_eq!(copies(0, &[], &groups), (1, vec!["partition"]));
+    assert_eq!(copies(1, &[], &groups), (2, vec![]));
+}
+
+#[test]
+fn what_met_a_cut_is_not_learned() {
+    let blocks = Blocks::new(3, &[1], &[]).expect("valid");
+    let mut switch = switch(3, |parameters| {
+        let change = |ns, blocks| SwitchChange { at: at(ns), note: String::new(), blocks };
+        parameters.timeline = vec![change(0, blocks), change(1_000_000, Blocks::default())];
+    });
+    switch.handle_frame(at(0), 1, frame(2, 9, 60));
+    switch.handle_frame(at(1_000_000), 0, frame(1, 2, 60));
+    assert_eq!(deliveries(&mut switch).len(), 2, "flooded");
 }

@@ -13,7 +13,7 @@ use sundial_segments::hub::{self, HubParameters};
 use sundial_segments::link::{
     self, Distribution, Gemodel, Impairments, LinkChange, LinkParameters,
 };
-use sundial_segments::switch::{self, SwitchParameters};
+use sundial_segments::switch::{self, SwitchChange, SwitchParameters};
 
 /// Stamp, interface, direction, bytes, fate.
 pub type Recorded = (Time, usize, Direction, usize, Option<Box<Fate>>);
@@ -466,8 +466,37 @@ pub fn switch_parameters() -> impl Strategy<Value = SwitchParameters> {
             queue_frames,
             mac_table_entries,
             ageing: Span::from_ns(ageing),
+            timeline: vec![],
         },
     )
+}
+
+/// A switch whose cables are cut, and whose ports are parted.
+pub fn changing_switch() -> impl Strategy<Value = SwitchParameters> {
+    switch_parameters().prop_flat_map(|parameters| {
+        let ports = parameters.rate_bps.len();
+        let change = (
+            prop_oneof![1..1_000_000_u64, 1..20_000_000_u64],
+            prop::collection::vec(any::<bool>(), ports),
+            prop::option::of(prop::collection::vec(0..2_usize, ports)),
+        );
+        prop::collection::vec(change, 0..6).prop_map(move |changes| {
+            let mut at = Time::ZERO;
+            let change = |(pause_ns, cut, groups): (u64, Vec<bool>, Option<Vec<usize>>)| {
+                at += Span::from_ns(pause_ns);
+                let cut: Vec<_> = (0..ports).filter(|&port| cut[port]).collect();
+                let group = |groups: &Vec<usize>, number| {
+                    (0..ports).filter(|&port| groups[port] == number).collect()
+                };
+                let partition: Vec<Vec<usize>> =
+                    groups.iter().flat_map(|it| [group(it, 0), group(it, 1)]).collect();
+                let blocks = Blocks::new(ports, &cut, &partition).expect("valid");
+                SwitchChange { at, note: String::new(), blocks }
+            };
+            let timeline = changes.into_iter().map(change).collect();
+            SwitchParameters { timeline, ..parameters.clone() }
+        })
+    })
 }
 
 pub fn switch() -> impl Strategy<Value = Model> {

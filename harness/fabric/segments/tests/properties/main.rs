@@ -11,14 +11,14 @@ use atm::atm;
 use std::collections::BTreeMap;
 
 use common::{
-    Input, Model, Trace, changing_link, frame, hub, inputs, link, run, steady_links, switch,
-    switch_parameters, with_inputs,
+    Input, Model, Trace, changing_link, changing_switch, frame, hub, inputs, link, run,
+    steady_links, switch, switch_parameters, with_inputs,
 };
 use proptest::prelude::*;
-use sundial_core::{Direction, Fate, Frame, Rule, Span, Time};
+use sundial_core::{Blocks, Direction, Fate, Frame, Gap, Rule, Span, Time};
 use sundial_segments::hub::HubParameters;
 use sundial_segments::link::LinkParameters;
-use sundial_segments::switch::SwitchParameters;
+use sundial_segments::switch::{SwitchChange, SwitchParameters};
 use sundial_segments::{GAP_BITS, wire_bits};
 
 fn exact(model: &Model, inputs: &[Input]) -> Trace {
@@ -205,6 +205,47 @@ proptest! {
         prop_assert_eq!(
             sum(|port| port.rx_frames) + queue_full + filtered,
             sum(|port| port.tx_frames) + flooded * (ports.len() as u64 - 2)
+        );
+    }
+
+    #[test]
+    fn a_switch_that_changes_keeps_its_promises_and_loses_nothing_unseen(
+        (model, inputs) in with_inputs(changing_switch().prop_map(Model::switch), 60)
+    ) {
+        let trace = exact(&model, &inputs);
+        assert_capacity(&model, &trace, GAP_BITS);
+        assert_records(&trace);
+        let ports = &trace.counters.ports;
+        let sum = |count: fn(&sundial_core::PortCounters) -> u64| ports.iter().map(count).sum::<u64>();
+        let (flooded, filtered) = (sum(|port| port.flooded), sum(|port| port.filtered));
+        // Frames that the switch never had.
+        let fates = trace.records.iter().filter_map(|record| record.4.as_deref());
+        let before = fates.filter(|fate| matches!(fate, Fate::Severed { gap: Gap::Before { .. }, .. })).count() as u64;
+        let dropped = |name| ports.iter().map(|port| port.dropped.get(name).copied().unwrap_or(0)).sum::<u64>();
+        let copies_lost = dropped("queue full") + dropped("cut") + dropped("partition") - before;
+        prop_assert_eq!(
+            sum(|port| port.rx_frames) + copies_lost + filtered + before,
+            sum(|port| port.tx_frames) + flooded * (ports.len() as u64 - 2)
+        );
+    }
+
+    #[test]
+    fn changes_of_a_switch_that_change_nothing_leave_its_outcome_as_it_is(
+        (plain, inputs) in switch_parameters().prop_flat_map(|parameters| {
+            let inputs = inputs(parameters.rate_bps.len(), 60);
+            (Just(parameters), inputs)
+        }),
+        times in prop::collection::btree_set(0..20_000_000_u64, 1..6),
+    ) {
+        let change = |at_ns| SwitchChange {
+            at: Time::from_ns(at_ns),
+            note: String::new(),
+            blocks: Blocks::default(),
+        };
+        let changed = SwitchParameters { timeline: times.into_iter().map(change).collect(), ..plain.clone() };
+        prop_assert_eq!(
+            exact(&Model::switch(plain), &inputs),
+            exact(&Model::switch(changed), &inputs)
         );
     }
 
