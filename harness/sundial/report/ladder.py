@@ -112,7 +112,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Row:
-    """What is drawn at one height: an arrow, `more` like the arrow (counted in `count`), or an event of a party."""
+    """What is drawn at one height: an arrow, others like it (`count` of them), or an event: of a party, or of all."""
 
     at_ns: int
     arrow: Arrow | None = None

@@ -21,8 +21,8 @@ import polars as pl
 from sundial.errors import BadInput
 from sundial.observe import RunDirectory, open_run
 from sundial.observe.fates import record_of
-from sundial.observe.pcap import ETHERNET_LINK, Block, Capture, Interface, open_capture
-from sundial.observe.pcapng import BYTE_ORDER, ENHANCED, SECTION
+from sundial.observe.pcap import ETHERNET_LINK, Capture, Interface, open_capture
+from sundial.observe.pcapng import BYTE_ORDER, ENHANCED, SECTION, comments_alone
 from sundial.observe.stamps import options, stamps
 from sundial.observe.tshark import list_frames
 from sundial.printable import printable
@@ -170,7 +170,7 @@ def ladder_of(
     if loop:
         parties = [f"{call.ends[0]} (client)", f"{call.ends[0]} (server)"]
         ways = [_looped(arrow, parties, call) for arrow in ways]
-    drawn, hidden = rows(ways, _events(call, parties), everything=everything)
+    drawn, hidden = rows(ways, [*_events(call, parties), *_notes(call, files)], everything=everything)
     remarks = [] if ways else ["No frame of this call is in the captures: a one-way call may leave with a later one."]
     return Ladder(
         _title(number, row), _outcome(row), tuple(parties), call.from_ns, tuple(drawn), tuple(remarks),
@@ -251,16 +251,15 @@ def _records(capture: Capture, call: _Call) -> Iterator[_Record]:
         part = replace(interface, blocks=interface.blocks[which])
         direction, comment, _ = options(capture, part)
         loop = _is_second(capture.interfaces, place)
-        for block, when, way, text in zip(
-            part.blocks.tolist(), at[which].tolist(), direction.tolist(), comment.to_list(), strict=True
+        columns = (part.blocks[name].tolist() for name in ("number", "original"))
+        for found, number, length, when, way, text in zip(
+            part.each(), *columns, at[which].tolist(), direction.tolist(), comment.to_list(), strict=True
         ):
-            found: Block = block
             sent = way == 2 if not interface.name.endswith(":lo") else not loop
             if sent and when >= call.to_ns:
                 continue
-            yield _Record(
-                when, interface.name, sent, found[4], found[3], capture.packet(found), text or "", interface.link_type
-            )
+            frame = capture.packet(found)
+            yield _Record(when, interface.name, sent, number, length, frame, text or "", interface.link_type)
 
 
 def _is_second(interfaces: Sequence[Interface], place: int) -> bool:
@@ -363,11 +362,17 @@ def _stream(capture: Capture, numbers: Sequence[int]) -> Iterator[bytes]:
     """Frames of a capture as a capture of one interface, in the order given."""
     first = next(interface for interface in capture.interfaces if not interface.name.endswith(_FATE))
     order = first.order
-    blocks = {block[4]: block for interface in capture.interfaces for block in interface.each()}
+    places = {
+        number: (offset, total)
+        for interface in capture.interfaces
+        for number, offset, total in zip(
+            *(interface.blocks[name].tolist() for name in ("number", "offset", "total")), strict=True
+        )
+    }
     yield struct.pack(f"{order}IIIHHqI", SECTION, 28, BYTE_ORDER, 1, 0, -1, 28)
     yield first.description
     for number in numbers:
-        offset, total, *_ = blocks[number]
+        offset, total = places[number]
         data = capture.data[offset : offset + total]
         assert struct.unpack_from(f"{order}I", data) == (ENHANCED,)
         yield data[:8] + bytes(4) + data[12:]
@@ -446,6 +451,14 @@ def _events(call: _Call, parties: Sequence[str]) -> list[Row]:
         Row(int(row["start_ns"]), party=parties[0], event="call begins"),
         Row(int(row["end_ns"]), party=parties[0], event=ended),
     ]
+
+
+def _notes(call: _Call, files: Sequence[Path]) -> Iterator[Row]:
+    """Comments of the captures that belong to no frame, such as events of a timeline."""
+    for path in files:
+        for at, words in comments_alone(path):
+            if call.from_ns <= at - call.run.epoch_ns < call.to_ns:
+                yield Row(at - call.run.epoch_ns, event=f"{path.stem}: {printable(words)}")
 
 
 def _title(number: int, row: Mapping[str, Any]) -> str:

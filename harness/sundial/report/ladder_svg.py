@@ -128,7 +128,9 @@ def _row(ladder: Ladder, sheet: _Sheet, row: Row) -> Iterator[str]:
     at = in_time(row.at_ns - ladder.zero_ns)
     if not before:
         yield _text(MARGIN + TIME_WIDTH - 12, y + 3.5, at, anchor="end", colour=palette.MUTED, size=10.5)
-    if row.arrow is None:
+    if row.arrow is None and not row.party:
+        yield _line(min(sheet.x.values()), y, max(sheet.x.values()), y, palette.WIRE, 1, dashes="2 4")
+    elif row.arrow is None:
         yield f'<circle cx="{sheet.x[row.party]:.1f}" cy="{y:.1f}" r="4" fill="{palette.INK}"/>'
     else:
         yield from _arrow(ladder, sheet, row.arrow, y, summary=row.count > 1)

@@ -83,7 +83,8 @@ class _Paper:
         """The line of a row, and lines for what does not fit beside it."""
         at = in_time(row.at_ns - self.ladder.zero_ns).rjust(_TIME - 2)
         if row.arrow is None:
-            return self._with_words(at, self._lifelines(self.ladder.parties.index(row.party)), [row.event])
+            place = self.ladder.parties.index(row.party) if row.party else None
+            return self._with_words(at, self._lifelines(place), [row.event])
         if row.count > 1:
             until = in_time(row.last_ns - self.ladder.zero_ns)
             words = [f"{row.count} more like it, until {until}", *([row.also] if row.also else [])]

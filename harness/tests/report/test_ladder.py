@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import xml.etree.ElementTree as ET
 from collections.abc import Hashable
+from dataclasses import replace
 
 import pytest
 
@@ -177,6 +178,12 @@ def test_the_drawing_for_a_terminal() -> None:
         "             │               │  └ lost: words",
         "   9.000 us  │◀──────────────│  frame +0.900 us",
     ]
+
+
+def test_an_event_of_no_party_stands_at_its_time() -> None:
+    drawn = replace(ladder(LOST), rows=(Row(500, event="lan: timeline: cut"),))
+    assert ladder_text.draw(drawn).splitlines()[-1] == "   0.500 us  │               │  lan: timeline: cut"
+    assert "lan: timeline: cut" in ladder_svg.draw(drawn)
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:

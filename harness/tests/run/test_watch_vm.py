@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking at a topology while it is up: as an interface of tshark, and line by line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sundial.machines.waiting import wait_until
+from sundial.model.catalog import LAUNCHER
+from sundial.report.viewer_profile import extcap_script
+from sundial.run.places import Places
+from tests.run.live import HARNESS, VARIABLES, start, sundial, up
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900), pytest.mark.spread]
+
+
+@pytest.mark.parametrize("clock", ["virtual", "real"])
+def test_frames_are_seen_as_they_pass(tmp_path: Path, clock: str) -> None:
+    name = f"seen-{clock}"
+    topology = tmp_path / f"{name}.yaml"
+    topology.write_text((Places().checkout / "topologies" / "two-hosts-10base-t.yaml").read_text())
+    (tmp_path / "extcap").mkdir()
+    script = tmp_path / "extcap" / "sundial"
+    script.write_text(extcap_script(LAUNCHER))
+    script.chmod(0o755)
+    environment = {**os.environ, "WIRESHARK_EXTCAP_DIR": str(script.parent)}
+    own = [sys.executable, "-m", "sundial.cli", "watch"]
+    with up(topology, "--clock", clock) as kept:
+        at = f"sundial:{name}:lan:client:eth0"
+        source = at if os.geteuid() else str(_read_as_wireshark_does(at, tmp_path))
+        if os.geteuid():
+            listed = subprocess.run(["tshark", "-D"], capture_output=True, text=True, check=False, env=environment)
+            assert f"{at} (Sundial: {name}, client:eth0 on lan)" in listed.stdout, listed.stderr
+        tshark = start(
+            ["tshark", "-n", "-l", "-i", source, "-c", "4"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+        )  # fmt: skip
+        output = tmp_path / "lines"
+        with output.open("w") as file:
+            lines = start([*own, name, "-Y", "icmp", "--json"], cwd=HARNESS, env=VARIABLES, stdout=file)
+        counters = start([*own, "--counters", name], cwd=HARNESS, env=VARIABLES, stdout=subprocess.PIPE, text=True)
+        done = sundial("exec", "--topology", name, "client", "--", "ping", "-c", "2", "-W", "30", "10.0.0.2")
+        assert done.returncode == 0, done.stdout
+        shown, said = tshark.communicate(timeout=120)
+        assert "ARP" in shown, said
+        assert len(shown.splitlines()) == 4
+        wait_until(lambda: output.read_text().count("\n") >= 4, seconds=120, what="four lines of the ping")
+    # The topology is down, and what followed it ends.
+    assert (lines.wait(60), counters.wait(60)) == (0, 0)
+    assert counters.stdout is not None
+    last = json.loads(counters.stdout.read().splitlines()[-1])
+    assert [port["port"] for port in last["ports"]] == ["client:eth0", "server:eth0"]
+    assert last["ports"][0]["tx_frames"] >= 3
+    shutil.rmtree(kept["final"], ignore_errors=True)
+
+
+def _read_as_wireshark_does(interface: str, folder: Path) -> Path:
+    """A pipe with what an interface captures. Wireshark takes no folder for extcap from root's environment."""
+    fifo = folder / "fifo"
+    os.mkfifo(fifo)
+    words = ["wireshark", "extcap", "--capture", "--extcap-interface", interface, "--fifo", str(fifo)]
+    start([sys.executable, "-m", "sundial.cli", *words], cwd=HARNESS, env=VARIABLES)
+    return fifo
