@@ -67,7 +67,7 @@ pub struct Network {
     plugs: Vec<Vec<Option<Plug>>>,
     /// Of each machine's adapters.
     latencies: Vec<Span>,
-    /// By sending and receiving machine: how long what one says to the other is under way; `MAX`: no wire joins them.
+    /// By sending and receiving machine: how long what one says to the other is under way.
     tell_spans: Vec<Vec<Span>>,
     scheduler: Scheduler,
     notices: VecDeque<Notice>,
@@ -249,14 +249,10 @@ impl Network {
     /// Machine `from` says something to another, which hears it on its first interface: on no wire, but not sooner than a
     /// wire could bring it, since the other may have run on to there.
     fn tell(&mut self, at: Time, from: usize, to: usize, frame: Frame) {
-        let span = self.tell_spans[from].get(to).copied().unwrap_or(Span::MAX);
-        if from != to && span != Span::MAX && self.plug(to, 0).is_some() {
-            self.notices.push_back(Notice {
-                machine: to,
-                nic: 0,
-                due: at + span,
-                frame: Some(frame),
-            });
+        let Some(&span) = self.tell_spans[from].get(to) else { return };
+        if from != to && self.plug(to, 0).is_some() {
+            let due = at + span;
+            self.notices.push_back(Notice { machine: to, nic: 0, due, frame: Some(frame) });
         }
     }
 

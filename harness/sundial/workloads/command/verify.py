@@ -275,7 +275,7 @@ def _others(frames: pl.DataFrame, machines: _Machines, parts: _Parts) -> None:
             None,
             f"{protocol} to {address}:{port}",
             f"a port that a workload names; add `NAME: {{{protocol.lower()}: {port}}}` to ports",
-            f"{len(rows_)} frames, which no workload names",
+            f"{_count(len(rows_))}, which no workload names",
             rows_,
         )
         for (protocol, address, port), rows_ in rows.items()
@@ -284,12 +284,16 @@ def _others(frames: pl.DataFrame, machines: _Machines, parts: _Parts) -> None:
         expected = "a port that a workload names; add `ping: {icmp: true}` to ports"
         found.append(
             Finding(
-                None, "ICMP echo", expected, f"{len(echoes)} frames, which no workload names", echoes["row"].to_list()
+                None, "ICMP echo", expected, f"{_count(len(echoes))}, which no workload names", echoes["row"].to_list()
             )
         )
     parts.take([row for rows_ in rows.values() for row in rows_], UNNAMED)
     parts.take(echoes["row"], UNNAMED)
     parts.findings.append(as_table(found))
+
+
+def _count(frames: int) -> str:
+    return "1 frame" if frames == 1 else f"{frames} frames"
 
 
 def _check_silence(frames: pl.DataFrame, classes: pl.DataFrame, machines: _Machines) -> Iterator[Finding]:
