@@ -19,7 +19,7 @@ $(CHECK):
 # The same applications, not stripped and with sanitizers.
 APPS = $(CHECK)/apps
 $(APPS):
-	$(MAKE) OUT=$@ SANITIZED=1 $(patsubst %,$@/%,$(APPLETS) $(MBCF_APPS))
+	$(MAKE) OUT=$@ SANITIZED=1 $(patsubst %,$@/%,$(APPLETS) $(MBCF_APPS) $(COMMAND_APPS))
 
 # Unit tests are linked with the applications' objects: nothing is compiled twice.
 UNITS = $(UNIT_TESTS:%=$(CHECK)/%)

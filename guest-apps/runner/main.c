@@ -344,15 +344,33 @@ static void say_service_died(void)
     control_say_done(CONTROL_DEVICE, 1);
 }
 
+/* Whether a step is one that acts at instants of the run. */
+static bool has_commands(const struct job *job)
+{
+    struct json_walk walk;
+    struct job_task task;
+
+    json_walk_start(&walk, &job->steps);
+    while (job_next_task(&walk, &task))
+        if (strcmp(task.app, "command") == 0)
+            return true;
+    return false;
+}
+
 /* What every application may want to know beside its options. */
 static void set_environment(const struct job *job)
 {
     char seed[32];
+    char zero[32];
 
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)job->seed);
     setenv("SUNDIAL_CLOCK", clock_word(job), 1);
     setenv("SUNDIAL_MACHINE", job->machine, 1);
     setenv("SUNDIAL_SEED", seed, 1);
+    if (job->tsc && has_commands(job)) {
+        snprintf(zero, sizeof(zero), "%llu", (unsigned long long)job->zero_ns);
+        setenv("SUNDIAL_ZERO_NS", zero, 1);
+    }
 }
 
 /*

@@ -16,6 +16,7 @@ import click
 
 from sundial.cli import completion, outcome, rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
+from sundial.cli.programs import print_programs, programs_of
 from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.cli.verify import bound_line
@@ -202,6 +203,7 @@ def _one(
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
         "total_s": round(seconds, 3),
+        **({"programs": programs} if (programs := programs_of(made.path)) else {}),
         "report": page,
         "captures": [str(path) for path in captures(made.path).values()],
     }
@@ -246,6 +248,7 @@ def _print_result(result: dict[str, Any]) -> None:
         if result["mismatches"] > 1:
             click.echo(typed(f"         list all: ./sundial verify {name}"))
     click.echo(typed(f"unproven {result['unproven']} properties; list them: ./sundial verify --unproven {name}"))
+    print_programs(result.get("programs", []))
     simulated, wall, total = (result[name] for name in ("virtual_s", "wall_s", "total_s"))
     click.echo(f"time     {simulated:.3f} s simulated, {wall:.1f} s wall, {total:.1f} s in all")
     if result["report"] is not None:

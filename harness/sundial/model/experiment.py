@@ -54,7 +54,7 @@ def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[Worklo
     for number, written in enumerate(scenario.workloads):
         path = ("workloads", number)
         workload = written.model_copy(update={"clients": _clients(written, network)})
-        wrong = list(_ends(workload, network, path))
+        wrong = list((_machines if workload.machines else _ends)(workload, network, path))
         if not wrong:
             kind, ends = KINDS[workload.app], Ends(network, workload.server, workload.clients)
             wrong = list(kind.check(workload, ends, path))
@@ -104,11 +104,23 @@ def _says_functions(image: ImageKind) -> bool:
 
 
 def _clients(workload: WorkloadBase, network: Network) -> tuple[str, ...]:
+    if workload.machines:
+        return workload.machines
     if workload.clients != (EVERYONE,):
         return workload.clients
     others = tuple(node.name for node in network.nodes if node.role == "host" and node.name != workload.server)
     # A single host calls itself, if it can.
     return others or tuple(node.name for node in network.nodes if node.name == workload.server and node.inner)
+
+
+def _machines(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Invalid]:
+    """Invalid machines of a workload without one server: each must boot a fitting image."""
+    hosts = {node.name: node for node in network.nodes if node.role == "host"}
+    for name in workload.machines:
+        if name not in hosts:
+            yield Invalid(path, f"topology {network.name!r} has no host {name!r}", ", ".join(hosts))
+        elif not KINDS[workload.app].runs_on(IMAGES[hosts[name].image]):
+            yield Invalid(path, f"image {hosts[name].image!r} of {name!r} does not run {workload.app}")
 
 
 def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Invalid]:

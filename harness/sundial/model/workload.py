@@ -112,6 +112,11 @@ class WorkloadBase(Strict):
         def transports(self) -> tuple[str, ...]: ...
 
     @property
+    def machines(self) -> tuple[str, ...]:
+        """Machines of a workload without one server: it runs on each of them. Empty: on `clients` and `server`."""
+        return ()
+
+    @property
     def tcp_ports(self) -> Mapping[int, object]:
         """TCP ports of its servers, each with the settings that two workloads on one server must share."""
         return {}

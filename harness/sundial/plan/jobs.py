@@ -192,7 +192,7 @@ def _steps(experiment: Experiment, node: Node) -> Iterator[Task]:
     steps = (
         step
         for workload in experiment.workloads
-        if node.name in workload.clients
+        if node.name in (workload.machines or workload.clients)
         for step in PLANS[workload.app].steps(workload, Way(host, workload.server, experiment.seed))
     )
     for number, step in enumerate(steps):

@@ -14,7 +14,8 @@ SAMPLES = "samples.parquet"
 
 
 def collect_samples(folder: Path) -> int:
-    """Write samples.parquet from the nodes' samples.jsonl. Returns the number of calls. A cut last line is left out.
+    """Write samples.parquet from the nodes' samples.jsonl, and what programs wrote into files. Returns the number of
+    calls. A cut last line is left out.
 
     Raises GuestFault for a file that does not have samples.
     """
@@ -22,13 +23,20 @@ def collect_samples(folder: Path) -> int:
     import polars as pl
 
     from sundial.observe import SAMPLE_COLUMNS, open_run, read_samples
+    from sundial.observe.programs import output_files, outputs
 
     run = open_run(folder)
     tables = []
     for name, node in run.nodes.items():
         file = folder / "nodes" / name / "samples.jsonl"
         if file.is_file():
-            tables.append(read_samples(file, scenario=run.scenario, client=node, names=run.names).table)
+            samples = read_samples(file, scenario=run.scenario, client=node, names=run.names)
+            tables.append(samples.table)
+            written = {f"programs/{who}.{stream}": data for (who, stream), data in outputs(samples.records).items()}
+            for output in output_files(run.jobs.get(name, {})):
+                target = folder / "nodes" / name / output
+                target.parent.mkdir(exist_ok=True)
+                target.write_bytes(written.get(output, b""))
     empty = pl.DataFrame(schema=SAMPLE_COLUMNS)
     table = pl.concat([empty, *tables])
     with whole(folder / SAMPLES) as beside:

@@ -104,6 +104,54 @@ class Counters(OpenForm):
     app: str
 
 
+class Output(Form):
+    """What a program wrote, in the order in which it was read. Bytes beyond `keep` of the job have no line."""
+
+    type: Literal["output"]
+    step: Natural
+    app: str
+    name: str
+    """The program."""
+    stream: Literal["stdout", "stderr"]
+    at: Natural
+    """Clock reading after it was read."""
+    data: str
+    """Base64 of up to 3072 bytes."""
+
+
+class Written(Form):
+    """All that a program wrote to one output."""
+
+    bytes: Natural
+    kept: Natural
+    """Of them, those in `output` lines."""
+    fnv1a: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+    """FNV-1a (64 bits) of those that are kept."""
+
+
+class Program(Form):
+    """A program has ended. All lines of it are before."""
+
+    type: Literal["program"]
+    step: Natural
+    app: str
+    name: str
+    role: Literal["service", "job"]
+    start: Natural
+    ready: Natural | None
+    """Clock reading when a service was ready."""
+    end: Natural
+    status: Annotated[int, Field(ge=0, le=255)] | None
+    """Exit status; null: a signal ended it."""
+    signal: Annotated[int, Field(ge=1, le=64)] | None
+    timed_out: bool
+    """True if it ran longer than its timeout, and was ended."""
+    stopped: bool
+    """True if it was ended because all jobs had ended."""
+    stdout: Written
+    stderr: Written
+
+
 class Error(Form):
     """An application, the runner or the kernel cannot go on."""
 
@@ -136,7 +184,8 @@ class Alive(Form):
 
 
 Record = Annotated[
-    Hello | Batch | Binding | Iperf3 | Counters | Error | Step | Done | Alive, Field(discriminator="type")
+    Hello | Batch | Binding | Iperf3 | Counters | Output | Program | Error | Step | Done | Alive,
+    Field(discriminator="type"),
 ]
 Line: TypeAdapter[Any] = TypeAdapter(Annotated[Row, Field(strict=False)] | Record)
 """Any line. `Line.validate_json(text)` raises ValidationError."""

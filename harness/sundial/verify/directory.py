@@ -15,6 +15,7 @@ from sundial.model.recorded import recorded_experiment, with_numbers
 from sundial.model.scenario import Scenario
 from sundial.model.topology import Topology
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, is_plain, kept_files
+from sundial.observe.programs import output_files
 from sundial.plan.trace import traced_functions
 from sundial.seams.fate import SEPARATOR
 from sundial.verify.findings import Finding, as_table, findings
@@ -172,6 +173,7 @@ def _known(run: RunDirectory) -> Iterator[str]:
     yield "wire/counters.json"
     for name in run.nodes:
         yield from (f"nodes/{name}/{file}" for file in OF_NODE)
+        yield from (f"nodes/{name}/{file}" for file in output_files(run.jobs.get(name, {})))
     for name in traced_machines(run):
         yield from (f"nodes/{name}/{file}" for file in OF_TRACED)
     if not run.by_hand:

@@ -178,7 +178,7 @@ def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
     [
         (
             ["nothing"],
-            "sundial: there is no scenario 'nothing'; allowed: atm-faults, dce-edges, dce-faults, dce-sweep,",
+            "sundial: there is no scenario 'nothing'; allowed: atm-faults, command, dce-edges, dce-faults,",
         ),
         (["quickstart", "--topology", "x.yaml"], "sundial: x.yaml: does not exist"),
         (

@@ -42,6 +42,7 @@ def test_every_topology_of_the_checkout_loads() -> None:
 ON_THEIR_OWN_TOPOLOGY = frozenset(
     {
         "atm-faults",
+        "command",
         "dce-faults",
         "grpc-languages",
         "grpc-lossy",

@@ -67,6 +67,8 @@ pub struct Network {
     plugs: Vec<Vec<Option<Plug>>>,
     /// Of each machine's adapters.
     latencies: Vec<Span>,
+    /// By sending and receiving machine: how long what one says to the other is under way.
+    tell_spans: Vec<Vec<Span>>,
     scheduler: Scheduler,
     notices: VecDeque<Notice>,
     counters: PathBuf,
@@ -112,6 +114,9 @@ pub struct OutOfTime {
 /// How often the files are brought up to date, for those who look on.
 const FLUSH_NS: u64 = 80_000_000;
 
+/// How long what a machine says to another is under way, at least.
+const LEAST_TELL: Span = Span::from_ns(1_000_000);
+
 impl Network {
     /// Builds the models and creates the captures.
     pub fn open(config: &Config, epoch_ns: u64) -> Result<Self, CaptureError> {
@@ -144,17 +149,24 @@ impl Network {
                 captures,
             });
         }
-        Ok(Self {
+        let mut network = Self {
             segments,
             devices,
             plugs,
+            tell_spans: Vec::new(),
             latencies: config.machines.iter().map(|machine| machine.adapter_latency).collect(),
             scheduler: Scheduler::new(),
             notices: VecDeque::new(),
             counters: config.capture_dir.join("counters.json"),
             epoch_ns,
             next_flush_ns: 0,
-        })
+        };
+        let machines = network.plugs.len();
+        let distances = network.distances();
+        let span = |from, to| distances.between(from, to).max(LEAST_TELL);
+        network.tell_spans =
+            (0..machines).map(|from| (0..machines).map(|to| span(from, to)).collect()).collect();
+        Ok(network)
     }
 
     /// Where interface `nic` of `machine` is plugged in: segment and port.
@@ -206,8 +218,10 @@ impl Network {
                 match (ControlFrame::parse(&frame), self.plug(machine, nic)) {
                     (None, Some(plug)) => self.send(at, plug, frame),
                     (control, _) => {
-                        if let Some(ControlFrame::Done { status }) = control {
-                            done = Some((machine, status));
+                        match control {
+                            Some(ControlFrame::Done { status }) => done = Some((machine, status)),
+                            Some(ControlFrame::Tell { to }) => self.tell(at, machine, to, frame),
+                            Some(ControlFrame::Other) | None => {}
                         }
                         // The adapter is through with what goes to no model.
                         self.notices.push_back(Notice { machine, nic, due: at, frame: None });
@@ -230,6 +244,16 @@ impl Network {
     /// What has been decided for machines, in order, until `None`.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
+    }
+
+    /// Machine `from` says something to another, which hears it on its first interface: on no wire, but not sooner than a
+    /// wire could bring it, since the other may have run on to there.
+    fn tell(&mut self, at: Time, from: usize, to: usize, frame: Frame) {
+        let Some(&span) = self.tell_spans[from].get(to) else { return };
+        if from != to && self.plug(to, 0).is_some() {
+            let due = at + span;
+            self.notices.push_back(Notice { machine: to, nic: 0, due, frame: Some(frame) });
+        }
     }
 
     /// A frame is handed to the adapter at a port.

@@ -14,6 +14,11 @@ pub enum ControlFrame {
         /// That of the job's last step.
         status: u8,
     },
+    /// For the machine of this number: programs there wait for what this one says.
+    Tell {
+        /// The machine, in the order of the configuration.
+        to: usize,
+    },
     /// For someone else, such as `sundial-ready` for the plugin.
     Other,
 }
@@ -24,6 +29,9 @@ impl ControlFrame {
         let (header, payload) = Header::parse(frame)?;
         if header.ethertype != ETHERTYPE || !payload.starts_with(b"sundial-") {
             return None;
+        }
+        if let Some(&[to, ..]) = payload.strip_prefix(b"sundial-tell") {
+            return Some(Self::Tell { to: to.into() });
         }
         match payload.strip_prefix(b"sundial-done") {
             Some(&[status, ..]) => Some(Self::Done { status }),
@@ -50,6 +58,14 @@ mod tests {
         // Adapters may pad to 60 bytes.
         let padded = frame(0x88b5, b"sundial-done\x00\x00\x00\x00");
         assert_eq!(ControlFrame::parse(&padded), Some(ControlFrame::Done { status: 0 }));
+    }
+
+    #[test]
+    fn tell_carries_the_number_of_a_machine() {
+        let tell = frame(0x88b5, b"sundial-tell\x02\x00\x01\x00\x07");
+        assert_eq!(ControlFrame::parse(&tell), Some(ControlFrame::Tell { to: 2 }));
+        let cut = frame(0x88b5, b"sundial-tell");
+        assert_eq!(ControlFrame::parse(&cut), Some(ControlFrame::Other));
     }
 
     #[test]

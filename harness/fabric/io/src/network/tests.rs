@@ -207,3 +207,27 @@ fn what_waits_in_an_adapter_bounds_what_comes_of_it() {
     assert_eq!((ns(bounds[1].delivery), ns(bounds[1].tx_done)), (Some(80_400), None));
     assert_eq!((ns(bounds[0].delivery), ns(bounds[0].tx_done)), (Some(139_800), Some(21_001)));
 }
+
+#[test]
+fn what_a_machine_says_arrives_at_the_named_one_on_no_wire() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut network = Network::open(&config(directory.path(), 1), EPOCH_NS).expect("room");
+    let at = Time::from_ns(5_000);
+    let frame =
+        |to: u8| [&[0xff; 12][..], &[0x88, 0xb5], b"sundial-tell", &[to, 0, 0, 0, 7]].concat();
+    // The hub joins machine 0 with 1; the switch 2 with 3. Number 9 is no machine.
+    for to in [1, 2, 0, 9] {
+        network.hand_in(at, 0, 0, Frame::from(frame(to)));
+    }
+    while network.handle_next(Time::MAX).is_some() {}
+    let mut arrived = Vec::new();
+    while let Some(notice) = network.poll_notice() {
+        if let Some(frame) = notice.frame {
+            arrived.push((notice.machine, notice.nic, notice.due, frame.to_vec()));
+        }
+    }
+    let apart = network.distances().between(0, 2);
+    assert_eq!(arrived, [(1, 0, at + LEAST_TELL, frame(1)), (2, 0, at + apart, frame(2))]);
+    let counters = network.counters(at);
+    assert_eq!(counters["segments"]["lan"]["ports"]["a:eth0"]["tx_frames"], 0);
+}

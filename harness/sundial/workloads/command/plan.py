@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in jobs: one step on each machine, which runs all programs there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sundial.model.network import Network
+from sundial.plan.calling import written
+from sundial.plan.seeds import derive
+from sundial.plan.workload import Host, Options, Service, Step, Way, WorkloadPlan
+from sundial.workloads.command.model import Command, Program, Ready, port_number, template_values
+from sundial.workloads.command.model_fields import Signal
+from sundial.workloads.command.model_template import filled
+
+APP = "command"
+
+
+class CommandPlan:
+    """Programs, as the plan asks for them."""
+
+    def services(self, workload: Command, server: Host) -> Iterator[Service]:
+        return iter(())
+
+    def steps(self, workload: Command, way: Way) -> Iterator[Step]:
+        network, machine = way.client.network, way.client.node.name
+        numbers = {node.name: number for number, node in enumerate(network.nodes)}
+        here = [(number, name) for number, (name, where) in enumerate(workload.instances) if where == machine]
+        files = {path: text for _, name in here for path, text in workload.programs[name].files.items()}
+        options: Options = {
+            "machine": numbers[machine],
+            "peers": [numbers[name] for name in workload.machines if name != machine] or None,
+            "files": files or None,
+            "programs": [_program(workload, network, machine, each, way.seed, numbers) for each in here],
+        }
+        yield Step(APP, written(options))
+
+    def idle_services(self, host: Host) -> Iterator[Service]:
+        return iter(())
+
+
+def _program(
+    workload: Command, network: Network, machine: str, instance: tuple[int, str], seed: int, numbers: dict[str, int]
+) -> dict[str, Any]:
+    number, name = instance
+    program = workload.programs[name]
+    values = template_values(workload, network, machine, derive(seed, "program", machine, name))
+
+    def fill(text: str) -> str:
+        return filled(text, values.get, lambda: "")
+
+    after = [
+        [numbers[where], other] for other, (awaited, where) in enumerate(workload.instances) if awaited in program.after
+    ]
+    waiting = [where for other, where in workload.instances if name in workload.programs[other].after]
+    return written(
+        {
+            "name": name,
+            "id": number,
+            "role": program.role,
+            "argv": [fill(word) for word in program.words],
+            "env": {key: fill(text) for key, text in program.env.items()} or None,
+            "directory": None if program.directory is None else fill(program.directory),
+            "user": program.user,
+            "input": None if program.input is None else fill(program.input),
+            "ready": None if program.ready is None else _ready(workload, program.ready, fill),
+            "rule": None if program.ready is None else _rule(workload, program.ready),
+            "after": after or None,
+            "tells": [numbers[each] for each in dict.fromkeys(waiting) if each != machine] or None,
+            "at_ns": program.at,
+            "timeout_ms": program.timeout,
+            "stop": _stop(program),
+            "keep": program.keep,
+        }
+    )
+
+
+def _ready(workload: Command, ready: Ready, fill: Any) -> dict[str, Any]:
+    return written(
+        {
+            "tcp": None if ready.tcp is None else port_number(workload, ready.tcp),
+            "udp": None if ready.udp is None else port_number(workload, ready.udp),
+            "line": ready.line,
+            "path": ready.path,
+            "command": None if ready.command is None else [fill(word) for word in ready.command],
+        }
+    )
+
+
+def _rule(workload: Command, ready: Ready) -> str:
+    """The rule in words, of a service that does not fulfil it."""
+    if ready.tcp is not None:
+        return f"no socket listens on TCP port {port_number(workload, ready.tcp)}"
+    if ready.udp is not None:
+        return f"no socket has UDP port {port_number(workload, ready.udp)}"
+    if ready.line is not None:
+        return f"no line has {ready.line!r}"
+    return f"{ready.path} does not exist" if ready.path is not None else "its readiness command fails"
+
+
+def _stop(program: Program) -> dict[str, int]:
+    return {"signal": Signal.NUMBERS[program.stop.signal], "grace_ms": program.stop.grace}
+
+
+KIND: WorkloadPlan[Command] = CommandPlan()

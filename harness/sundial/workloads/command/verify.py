@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be proven of any program's traffic. Its bytes have no meaning here: a frame has a reason if it belongs to a
+connection to, or a datagram from or to, a port that the workload names. Streams are whole and unchanged, what was sent
+arrives or has a fate, and nothing is sent before the machine's programs have started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from sundial.model.recorded import recorded_experiment
+from sundial.observe import RunDirectory
+from sundial.observe.programs import outputs
+from sundial.verify.conservation import Transit, check_balance, transit_of
+from sundial.verify.findings import Finding, as_table, none
+from sundial.verify.frames import OUTBOUND, end_name
+from sundial.verify.headers.ports import ports_of
+from sundial.verify.samples import RunSamples
+from sundial.verify.sockets import flows, tcp
+from sundial.verify.sockets.conversations import Conversation, Conversations, Explained, conversations
+from sundial.verify.workload import Background, Verifier, WorkloadVerifier
+from sundial.workloads.command.model import Command, port_number
+from sundial.workloads.command.verify_records import Ran, check_order, check_ran, read_records
+
+CLASS, UNNAMED = "command", "unnamed"
+_ECHO = (0, 8)
+_UNREACHABLE = 3
+
+UNPROVEN: tuple[str, ...] = (
+    "command: what programs say to one another: bytes of streams and datagrams have no meaning here",
+    "command: that a program sends a datagram again only for a reason",
+    "command: that what a program writes to its outputs is true",
+    "command: what a program does between its frames, and that a service would have served longer",
+    "command: that no datagram leaves after its program has ended, since it may wait for ARP",
+)
+
+
+@dataclass(frozen=True)
+class _Machines:
+    """The machines of the workload, and the others of the run."""
+
+    own: Mapping[str, str]
+    """Machine by address."""
+    others: frozenset[str]
+    """Addresses of machines without programs."""
+    ends: Mapping[str, str]
+    """Port of an address, as `end` of frames."""
+    ran: Mapping[str, Sequence[Ran]]
+
+    def begins_ns(self, machine: str) -> int | None:
+        """When its first program started."""
+        return min((each.start_ns for each in self.ran.get(machine, ())), default=None)
+
+
+@dataclass
+class _Parts:
+    """What is known so far."""
+
+    findings: list[pl.DataFrame] = field(default_factory=lambda: [none()])
+    classes: list[pl.DataFrame] = field(default_factory=list)
+
+    def take(self, rows: Sequence[int] | pl.Series, name: str = CLASS) -> None:
+        """Rows with a reason."""
+        table = pl.DataFrame({"row": rows}, schema={"row": pl.UInt32})
+        self.classes.append(table.select("row", pl.lit(name).alias("class")))
+
+
+class _Command(Verifier):
+    def background(
+        self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
+    ) -> Background:
+        if not any(each.get("app") == CLASS for each in (run.document.get("scenario") or {}).get("workloads", ())):
+            return Background()
+        workloads = recorded_experiment(run.document).scenario.workloads
+        (workload,) = [each for each in workloads if isinstance(each, Command)]
+        parts = _Parts()
+        machines = _machines(run, workload, _check_records(run, workload, samples, parts))
+        transit = transit_of(frames, ports_of(run))
+        _streams(run, frames, workload, machines, transit, parts)
+        _datagrams(frames, workload, machines, transit, parts)
+        _messages(frames, workload, machines, parts)
+        if len(workloads) == 1:
+            _others(frames, machines, parts)
+        classes = pl.concat([Background().classes, *parts.classes]).unique("row", keep="first", maintain_order=True)
+        if run.clock == "virtual":
+            parts.findings.append(as_table(_check_silence(frames, classes, machines)))
+        return Background(pl.concat(parts.findings), classes)
+
+
+def _check_records(run: RunDirectory, workload: Command, samples: RunSamples, parts: _Parts) -> list[Ran]:
+    """All programs as recorded, compared with the scenario and the files."""
+    found: list[Ran] = []
+    rows: list[Finding] = []
+    for machine in workload.machines:
+        records = samples.records.get(machine, ())
+        ran, missing = read_records(workload, machine, run.nodes[machine].zero_ns, records)
+        written = outputs(records)
+        rows += missing
+        for each in ran:
+            rows += check_ran(each, written)
+        for (name, stream), data in written.items():
+            file = run.path / "nodes" / machine / "programs" / f"{name}.{stream}"
+            seen = file.read_bytes() if file.is_file() else b""
+            if seen != data:
+                where = f"nodes/{machine}/programs/{name}.{stream}"
+                rows.append(Finding(None, where, f"the {len(data)} bytes of the records", f"{len(seen)} bytes"))
+        found += ran
+    if run.clock == "virtual":  # clocks of machines have one zero only there
+        rows += check_order(workload, found)
+    parts.findings.append(as_table(rows))
+    return found
+
+
+def _machines(run: RunDirectory, workload: Command, ran: Sequence[Ran]) -> _Machines:
+    own: dict[str, str] = {}
+    others: set[str] = set()
+    ends: dict[str, str] = {}
+    for name, node in run.nodes.items():
+        for interface in node.interfaces:
+            if not interface.address:
+                continue
+            ends[interface.address] = end_name(f"wire/{interface.segment}.pcapng", f"{name}:{interface.device}")
+            if name in workload.machines:
+                own[interface.address] = name
+            else:
+                others.add(interface.address)
+    by_machine: dict[str, list[Ran]] = {}
+    for each in ran:
+        by_machine.setdefault(each.machine, []).append(each)
+    return _Machines(own, frozenset(others), ends, by_machine)
+
+
+def _streams(
+    run: RunDirectory,
+    frames: pl.DataFrame,
+    workload: Command,
+    machines: _Machines,
+    transit: Transit,
+    parts: _Parts,
+) -> None:
+    """Connections to named ports, from SYN to end."""
+    ports = {port.tcp for port in workload.ports.values() if port.tcp is not None}
+    found = conversations(run, frames, [(address, port) for address in machines.own for port in sorted(ports)])
+    own = [each for each in found.all if each.client[0] in machines.own]
+    explained = [
+        Explained(each.number, reply, 0, len(way.data), None, CLASS) for each in own for reply, way in each.ways.items()
+    ]
+    rows = found.frames.filter(pl.col("conn").is_in([each.number for each in own])).select("row")
+    parts.classes.append(found.classes(explained).drop("call").join(rows, on="row", how="semi"))
+    parts.findings += [found.findings, found.balance(transit)]
+    parts.findings.append(as_table([*_check_ends(own), *_check_accepts(own, found, workload, machines, run)]))
+
+
+def _check_ends(found: Sequence[Conversation]) -> Iterator[Finding]:
+    """Each connection that was answered is ended, by both sides or with RST: its programs have ended."""
+    for each in found:
+        if each.answered_ns is None or each.reset_rows or all(way.finished for way in each.ways.values()):
+            continue
+        open_by = [name for reply, name in ((False, "client"), (True, "server")) if not each.ways[reply].finished]
+        rows = [segment.row for way in each.ways.values() for segment in way.sent[-1:]]
+        yield Finding(None, f"{_named(each)} end", "FIN of both sides, or RST", f"none of the {open_by[0]}", rows)
+
+
+def _check_accepts(
+    found: Sequence[Conversation], all_: Conversations, workload: Command, machines: _Machines, run: RunDirectory
+) -> Iterator[Finding]:
+    """A server's kernel accepts only while the program that listens there runs."""
+    if run.clock != "virtual":
+        return
+    listeners = {
+        (each.machine, port_number(workload, each.program.ready.tcp)): each
+        for ran in machines.ran.values()
+        for each in ran
+        if each.program.ready is not None and each.program.ready.tcp is not None
+    }
+    for each in found:
+        service = listeners.get((each.server_machine, each.server[1]))
+        if service is None or each.refused or each.answered_ns is None:
+            continue
+        if not service.start_ns <= each.answered_ns <= service.end_ns:
+            expected = f"while {service.name} runs, {service.start_ns} to {service.end_ns} ns"
+            yield Finding(None, f"{_named(each)} accepted", expected, f"at {each.answered_ns} ns")
+
+
+def _named(each: Conversation) -> str:
+    (near, near_port), (far, far_port) = each.client, each.server
+    return f"TCP {near}:{near_port} > {far}:{far_port}"
+
+
+def _datagrams(frames: pl.DataFrame, workload: Command, machines: _Machines, transit: Transit, parts: _Parts) -> None:
+    """Datagrams from and to named ports, with all their fragments."""
+    ports = [port.udp for port in workload.ports.values() if port.udp is not None]
+    own = list(machines.own)
+    headed = frames.filter(
+        pl.col("protocol") == flows.UDP,
+        pl.col("source_port").is_in(ports) | pl.col("target_port").is_in(ports),
+        pl.col("source").is_in(own),
+        ~pl.col("target").is_in(list(machines.others)),
+    )
+    packets = headed.select("source", "target", "ip_id").unique()
+    all_ = frames.filter(pl.col("protocol") == flows.UDP).join(packets, on=["source", "target", "ip_id"], how="semi")
+    parts.take(all_["row"])
+    names = ["source", "source_port", "target", "target_port"]
+    pairs = headed.filter(pl.col("target").is_in(own)).select(names).unique().sort(names)
+    seen: set[tuple[tuple[str, int], tuple[str, int]]] = set()
+    lines: list[tuple[int, str, int, str, int, str, str]] = []
+    for near, near_port, far, far_port in pairs.iter_rows():
+        if ((far, far_port), (near, near_port)) not in seen:
+            seen.add(((near, near_port), (far, far_port)))
+            lines.append((len(lines), near, near_port, far, far_port, machines.ends[near], machines.ends[far]))
+    schema = {
+        "flow": pl.UInt32, "client_address": pl.String, "client_port": pl.UInt32, "server_address": pl.String,
+        "server_port": pl.UInt32, "client_end": pl.String, "server_end": pl.String,
+    }  # fmt: skip
+    table = pl.DataFrame(lines, schema=schema, orient="row").with_columns(
+        ip_protocol=pl.lit(flows.UDP, frames.schema["protocol"]),
+        inner=pl.col("client_address") == pl.col("server_address"),
+    )
+    placed = flows.add_flows(frames, table).filter(pl.col("flow").is_not_null())
+    placed = placed.with_columns(call=pl.lit(None, pl.UInt32))
+    sides = ["flow", "reply", "udp_length", "udp_head"]
+    parts.findings.append(check_balance(placed, sides, pl.format("a datagram of {}", "udp_length"), transit))
+
+
+def _messages(frames: pl.DataFrame, workload: Command, machines: _Machines, parts: _Parts) -> None:
+    """ICMP echo where a port names it, and port unreachable only where no program has the port."""
+    of_own = frames.filter(pl.col("protocol") == flows.ICMP, pl.col("source").is_in(list(machines.own)))
+    if any(port.icmp for port in workload.ports.values()):
+        packets = of_own.filter(pl.col("icmp_type").is_in(_ECHO)).select("source", "target", "ip_id").unique()
+        echoes = of_own.join(packets, on=["source", "target", "ip_id"], how="semi")
+        parts.take(echoes["row"])
+    listeners = {
+        (each.machine, port_number(workload, each.program.ready.udp)): each
+        for ran in machines.ran.values()
+        for each in ran
+        if each.program.ready is not None and each.program.ready.udp is not None
+    }
+    closed = of_own.filter(
+        pl.col("icmp_type") == _UNREACHABLE, pl.col("direction") == OUTBOUND, pl.col("fate").is_null()
+    )
+    rows = []
+    for row, source, port, at_ns in closed.select("row", "source", "target_port", "time_ns").iter_rows():
+        service = listeners.get((machines.own[source], port))
+        if service is not None and service.ready_ns is not None and service.ready_ns <= at_ns <= service.end_ns:
+            expected = f"a socket of {service.name} on UDP port {port}"
+            rows.append(Finding(None, f"ICMP of {source}", expected, "port unreachable", [row]))
+    parts.findings.append(as_table(rows))
+
+
+def _others(frames: pl.DataFrame, machines: _Machines, parts: _Parts) -> None:
+    """One finding for each port that programs use and no workload names."""
+    taken = pl.concat([Background().classes, *parts.classes])
+    machines_known = pl.col("source").is_in(list(machines.own)) & ~pl.col("target").is_in(list(machines.others))
+    rest = frames.filter(
+        pl.col("fate").is_null(), machines_known, pl.col("protocol").is_in([flows.TCP, flows.UDP, flows.ICMP])
+    )
+    rest = rest.join(taken, on="row", how="anti")
+    ported = rest.filter(pl.col("source_port").is_not_null(), pl.col("protocol") != flows.ICMP)
+    servers: dict[tuple[int, frozenset[tuple[str, int]]], tuple[str, int]] = {}
+    rows: dict[tuple[str, str, int], list[int]] = {}
+    names = ["protocol", "source", "source_port", "target", "target_port", "tcp_flags", "row"]
+    for protocol, source, source_port, target, target_port, flags, row in (
+        ported.sort("time_ns").select(names).iter_rows()
+    ):
+        key = protocol, frozenset({(source, source_port), (target, target_port)})
+        answer = protocol == flows.TCP and (flags or 0) & (tcp.SYN | 0x10) == tcp.SYN | 0x10
+        server = servers.setdefault(key, (source, source_port) if answer else (target, target_port))
+        rows.setdefault(("TCP" if protocol == flows.TCP else "UDP", *server), []).append(row)
+    echoes = rest.filter(pl.col("protocol") == flows.ICMP, pl.col("icmp_type").is_in(_ECHO))
+    found = [
+        Finding(
+            None,
+            f"{protocol} to {address}:{port}",
+            f"a port that a workload names; add `NAME: {{{protocol.lower()}: {port}}}` to ports",
+            f"{_count(len(rows_))}, which no workload names",
+            rows_,
+        )
+        for (protocol, address, port), rows_ in rows.items()
+    ]
+    if len(echoes):
+        expected = "a port that a workload names; add `ping: {icmp: true}` to ports"
+        found.append(
+            Finding(
+                None, "ICMP echo", expected, f"{_count(len(echoes))}, which no workload names", echoes["row"].to_list()
+            )
+        )
+    parts.take([row for rows_ in rows.values() for row in rows_], UNNAMED)
+    parts.take(echoes["row"], UNNAMED)
+    parts.findings.append(as_table(found))
+
+
+def _count(frames: int) -> str:
+    return "1 frame" if frames == 1 else f"{frames} frames"
+
+
+def _check_silence(frames: pl.DataFrame, classes: pl.DataFrame, machines: _Machines) -> Iterator[Finding]:
+    """Nothing with a reason leaves a machine before its first program has started."""
+    sent = frames.filter(pl.col("direction") == OUTBOUND, pl.col("fate").is_null(), pl.col("source").is_not_null())
+    sent = sent.join(classes, on="row", how="semi")
+    for address, machine in machines.own.items():
+        begins_ns = machines.begins_ns(machine)
+        early = sent.filter(pl.col("source") == address, pl.col("end") == machines.ends[address])
+        early = early.filter(pl.col("time_ns") < begins_ns) if begins_ns is not None else early.clear()
+        # A kernel answers an echo and refuses a connection by itself.
+        by_kernel = (pl.col("protocol") == flows.ICMP) | (pl.col("tcp_flags").fill_null(0) & tcp.RST != 0)
+        for row, at_ns in early.filter(~by_kernel).select("row", "time_ns").iter_rows():
+            yield Finding(
+                None,
+                f"frame of {machine}",
+                f"none before its first program, at {begins_ns} ns",
+                f"at {at_ns} ns",
+                [row],
+            )
+
+
+KIND: WorkloadVerifier = _Command()

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`app: command` without a machine: templates, jobs, and records against the scenario."""
+
+import base64
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sundial.errors import BadInput
+from sundial.model.load import load_experiments
+from sundial.observe.programs import fnv1a, last_lines, outputs
+from sundial.plan.jobs import build_jobs
+from sundial.seams.samples import Line
+from sundial.workloads.command.model import Command
+from sundial.workloads.command.model_template import filled
+from sundial.workloads.command.verify_records import check_order, check_ran, read_records
+
+SCENARIO = """\
+description: A service and a job
+topology: {topology}
+workloads:
+  - app: command
+    ports: {{web: {{tcp: 80}}, dns: {{udp: 53}}}}
+    programs:
+      web: {{on: server, role: service, argv: [httpd, -p, "{{me}}:{{port.web}}"], ready: {{tcp: web}}}}
+      get: {{on: client, argv: [wget, "{{server}}", "{{{{x}}}}"], after: [web], expect: {{stdout: {{contains: hi}}}}}}
+"""
+ZERO = 1000
+
+
+def _write(folder: Path, change: Callable[[str], str] = lambda text: text) -> str:
+    file = folder / "own.yaml"
+    file.write_text(change(SCENARIO.format(topology="two-hosts-switched")))
+    return str(file)
+
+
+def _workload(folder: Path) -> Command:
+    (experiment,) = load_experiments(_write(folder))
+    (workload,) = experiment.scenario.workloads
+    assert isinstance(workload, Command)
+    return workload
+
+
+def test_templates_become_addresses_ports_and_braces(tmp_path: Path) -> None:
+    (experiment,) = load_experiments(_write(tmp_path))
+    jobs = build_jobs(experiment)
+    (server,), (client,) = jobs["server"].steps, jobs["client"].steps
+    assert server.options["programs"][0]["argv"] == ["httpd", "-p", "10.0.0.2:80"]
+    assert client.options["programs"][0]["argv"] == ["wget", "10.0.0.2", "{x}"]
+    assert client.options["programs"][0]["after"] == [[1, 0]]
+    assert server.options["programs"][0]["tells"] == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{no}", "{no} is unknown"), ("a {", "is not closed"), ("{}", "{} is unknown")]
+)
+def test_a_template_without_value_is_refused_with_what_is_known(text: str, message: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        filled(text, {"server": "10.0.0.2"}.get, lambda: "{server}")
+    assert message in str(raised.value)
+    assert "allowed: " in str(raised.value)
+
+
+BAD = {
+    "template": ('{server}", ', '{sever}", ', "workloads.0.programs.get.argv.1: {sever} is unknown"),
+    "unknown machine": ("on: client", "on: laptop", "has no host 'laptop'"),
+    "unknown program": ("after: [web]", "after: [wob]", "there is no program 'wob'"),
+    "cycle": ("role: service,", "role: service, after: [get],", "'web' waits for 'get' waits for 'web'"),
+    "no words": ('argv: [httpd, -p, "{me}:{port.web}"]', "user: 1", "a program has either argv or shell"),
+    "no rule": ("ready: {tcp: web}", "ready: {}", "ready must have exactly one rule"),
+    "port name": ("ready: {tcp: web}", "ready: {tcp: dns}", "there is no tcp port 'dns'"),
+    "ready job": ("role: service, ", "", "'web' is a job, which has no readiness"),
+    "clients": ("app: command", "app: command\n    clients: client", "has no field clients"),
+    "pattern": ("contains: hi", "matches: '('", "is not a regular expression"),
+    "empty": ("ports: {web: {tcp: 80}", "ports: {web: {}", "a port has exactly one of tcp, udp and icmp"),
+    "path": ("after: [web], ", "after: [web], files: {srv/x: y}, ", "an absolute path such as"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_with_its_field(name: str, tmp_path: Path) -> None:
+    before, after, message = BAD[name]
+    assert before in SCENARIO.format(topology="x")
+    with pytest.raises(BadInput) as raised:
+        load_experiments(_write(tmp_path, lambda text: text.replace(before, after)))
+    lines = str(raised.value).splitlines()
+    assert any(message in line for line in lines), lines
+    assert all("own.yaml" in line for line in lines)
+
+
+def test_two_services_with_one_port_on_one_machine_are_refused(tmp_path: Path) -> None:
+    other = "      second: {on: server, role: service, argv: [httpd], ready: {tcp: 80}}\n"
+    with pytest.raises(BadInput, match=r"tcp port 80 of .server. is already used by .web."):
+        load_experiments(_write(tmp_path, lambda text: text + other))
+
+
+def _output(data: bytes, name: str = "get", stream: str = "stdout") -> dict[str, Any]:
+    text = base64.b64encode(data).decode()
+    return {"type": "output", "step": 0, "app": "command", "name": name, "stream": stream, "at": 1, "data": text}
+
+
+def _program(data: bytes = b"hi yo\n", **changes: Any) -> dict[str, Any]:
+    written = {"bytes": len(data), "kept": len(data), "fnv1a": fnv1a(data)}
+    record = {
+        "type": "program", "step": 0, "app": "command", "name": "get", "role": "job", "start": 5000, "ready": None,
+        "end": 9000, "status": 0, "signal": None, "timed_out": False, "stopped": False, "stdout": written,
+        "stderr": {"bytes": 0, "kept": 0, "fnv1a": fnv1a(b"")},
+    }  # fmt: skip
+    return record | changes
+
+
+def _findings(workload: Command, records: list[dict[str, Any]]) -> Iterator[str]:
+    for each in records:
+        Line.validate_python(each)
+    ran, missing = read_records(workload, "client", ZERO, records)
+    yield from (each.field for each in missing)
+    for program in ran:
+        yield from (finding.field for finding in check_ran(program, outputs(records)))
+    yield from (finding.field for finding in check_order(workload, ran))
+
+
+HELLO = _output(b"hi yo\n")
+DAMAGES: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "another status": ([HELLO, _program(status=1)], "status"),
+    "a signal": ([HELLO, _program(status=None, signal=9)], "status"),
+    "neither": ([HELLO, _program(status=None)], "end"),
+    "a byte of stdout is missing": ([_output(b"hi yo"), _program()], "stdout"),
+    "a byte of stdout is another": ([_output(b"hi yO\n"), _program()], "stdout"),
+    "a line of stdout is missing": ([_program()], "stdout"),
+    "fewer kept than written": ([HELLO, _program(stdout={"bytes": 9, "kept": 6, "fnv1a": fnv1a(b"hi yo\n")})], "kept"),
+    "text is missing": ([_output(b"other\n"), _program(b"other\n")], "stdout"),
+    "timed out": ([HELLO, _program(timed_out=True)], "end"),
+    "stopped": ([HELLO, _program(stopped=True)], "end"),
+    "times": ([HELLO, _program(end=4000)], "times"),
+    "another name": ([HELLO, _program(name="got")], "records"),
+    "another role": ([HELLO, _program(role="service", ready=6000)], "records"),
+    "a readiness": ([HELLO, _program(ready=6000)], "ready"),
+    "twice": ([HELLO, _program(), _program()], "records"),
+    "none": ([], "records"),
+}
+
+
+def test_records_of_a_good_run_have_no_findings(tmp_path: Path) -> None:
+    assert list(_findings(_workload(tmp_path), [HELLO, _program()])) == []
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_record_is_a_finding(name: str, tmp_path: Path) -> None:
+    records, field = DAMAGES[name]
+    found = list(_findings(_workload(tmp_path), records))
+    assert any(each.endswith(field) or f" {field}" in each for each in found), found
+
+
+def test_a_program_that_starts_before_what_it_waits_for_is_a_finding(tmp_path: Path) -> None:
+    workload = _workload(tmp_path)
+    web = _program(b"", name="web", role="service", start=2000, ready=6000, stopped=True, status=0)
+    service, _ = read_records(workload, "server", ZERO, [web])
+    job, _ = read_records(workload, "client", ZERO, [_program()])
+    (found,) = check_order(workload, [*service, *job])
+    assert (found.field, found.expected) == ("program client get start", "after web of server, at 5000 ns")
+
+
+def test_outputs_of_any_bytes_are_kept_and_shown() -> None:
+    data = bytes(range(256))
+    assert outputs([_output(data[:100]), _output(data[100:])]) == {("get", "stdout"): data}
+    assert outputs([_output(b"") | {"data": "?"}]) == {("get", "stdout"): b""}
+    assert last_lines(b"one\n\ntwo\n\xff\0three") == ["one", "two", "\N{REPLACEMENT CHARACTER}?three"]
