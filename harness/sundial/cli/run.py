@@ -131,13 +131,13 @@ def run(
     results = []
     with progress(quiet=as_json) as shown:
         for experiment, folder in zip(experiments, folders, strict=True):
-            results.append(_one(experiment, folder, connect, recipe, cold, report, shown))
+            results.append(one(experiment, folder, connect, recipe, cold, report, shown))
             if twice:
                 made = Path(results[-1]["path"])
                 beside = None if out is None else made.with_name(f"{made.name}-again")
                 shown.say("running again")
                 with hogs(hog or 0):
-                    again = _one(experiment, beside, connect, recipe, cold, False, shown)
+                    again = one(experiment, beside, connect, recipe, cold, False, shown)
                 results[-1]["again"] = {
                     "path": again["path"],
                     "verdict": again["verdict"],
@@ -149,7 +149,7 @@ def run(
         print_json(results if len(results) > 1 else results[0])
     else:
         for result in results:
-            _print_result(result)
+            print_result(result)
     differing = [result for result in results if (result.get("again") or {}).get("difference")]
     if differing:
         first, again = differing[0]["path"], differing[0]["again"]
@@ -185,7 +185,7 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
     return list(folders)
 
 
-def _one(
+def one(
     experiment: Experiment,
     folder: Path | None,
     connect: str,
@@ -194,6 +194,7 @@ def _one(
     report: bool,
     shown: Progress,
 ) -> dict[str, Any]:
+    """Make, verify and report one run; the result as `--json` prints it."""
     request = RunRequest(
         experiment,
         rooms.CAPTURES,
@@ -248,7 +249,8 @@ def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] 
     return None if found is None else {"words": found[0], "open": found[1]}
 
 
-def _print_result(result: dict[str, Any]) -> None:
+def print_result(result: dict[str, Any]) -> None:
+    """What `sundial run` prints about a run."""
     name = shlex.quote(reference_to(Path(result["path"])))
     click.echo(f"run      {result['path']}")
     if result["variant"]:

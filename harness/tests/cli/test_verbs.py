@@ -36,7 +36,7 @@ def _no_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_lists_every_verb_in_order(call: Call) -> None:
     result = call("--help")
     verbs = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    known = "doctor,images,topology,up,exec,console,virsh,down,run,verify,report,reproduce,open,export,ls"
+    known = "doctor,images,topology,up,exec,console,virsh,down,run,try,verify,report,reproduce,open,export,ls"
     assert ",".join(verbs) == known
 
 
