@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A frame of the control EtherType with "sundial-tell" is passed on by the fabric to one machine, a
- * millisecond later or as late as a wire could, at an exact time (harness/fabric/README.md). None
- * is lost; one that comes before its machine has opened its socket is not heard, so whoever opens
- * it asks.
+ * millisecond later or as late as a wire could, at an exact time (harness/schemas/README.md). None
+ * is lost; one that comes before its machine has opened its socket is not heard, so a machine that
+ * opens it asks.
  */
 #include <arpa/inet.h>
 #include <linux/if_packet.h>

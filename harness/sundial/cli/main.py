@@ -28,6 +28,7 @@ COMMANDS = {
     "virsh": "Query machines that are up with virsh's commands.",
     "down": "Take down machines that are up.",
     "run": "Run a scenario, verify it, and write its report.",
+    "try": "Run one program a machine, and print the scenario to keep.",
     "verify": "Verify a run or a capture against its protocol.",
     "explain": "Explain a rule of verification.",
     "matrix": "Run all against all: rows by columns, one page.",
@@ -48,7 +49,7 @@ COMMANDS = {
 }
 """Commands in the order of use, with their texts in the list of commands. The command NAME is NAME in the module of
 that name, or `NAME_` if NAME is a word of Python."""
-WORDS_OF_PYTHON = ("exec", "open")
+WORDS_OF_PYTHON = ("exec", "open", "try")
 
 
 class Commands(click.Group):

@@ -7,7 +7,7 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from sundial.cli.options import checked_connect, checked_out, connect_option, re
 from sundial.cli.programs import print_programs, programs_of
 from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
+from sundial.cli.twice import compared, first_difference, hogs
 from sundial.cli.verify import bound_line
 from sundial.described import descriptions
 from sundial.errors import BadInput, RunFailed, VerificationFailed
@@ -42,7 +43,8 @@ class _Run(Verb):
         lines = ["\b", "Workloads (app):"]
         for app, kind in KINDS.items():
             transports = ", ".join(transport.name for transport in kind.transports)
-            lines.append(f"  {app}: {descriptions(kind.model)['app']} Over {transports}.")
+            over = f" Over {transports}." if transports else ""
+            lines.append(f"  {app}: {descriptions(kind.model)['app']}{over}")
         self.epilog = "\n".join(lines)
         super().format_epilog(ctx, formatter)
 
@@ -69,6 +71,13 @@ class _Run(Verb):
 @recipe_option
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
 @click.option("--report/--no-report", default=True, help="Write the report (default), or leave it to `sundial report`.")
+@click.option("--twice", is_flag=True, help="Run again, and compare captures, samples and outputs byte by byte.")
+@click.option(
+    "--hog",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="With --twice: N busy loops take processor time from the second run.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
 @outcome.options
 @as_json
@@ -85,6 +94,8 @@ def run(
     recipe: str | None,
     cold: bool,
     report: bool,
+    twice: bool,
+    hog: int | None,
     dry_run: bool,
     junit: Path | None,
     summary: Path | None,
@@ -96,6 +107,7 @@ def run(
     sundial run quickstart
     sundial run quickstart --set sizes=1472,1473 --set mtu=576
     sundial run quickstart --trace steps
+    sundial run command --twice --hog 2
     sundial run sunrpc-sweep --scale quick --topology two-hosts-switched
     """
     connect, out = checked_connect(connect), checked_out(out)
@@ -105,6 +117,7 @@ def run(
         experiments = load_experiments(
             scenario, topology=topology, overrides=overrides, scale=scale, seed=seed, clock=clock
         )
+        _check_twice(experiments, twice=twice, hog=hog)
         plans = [plan_run(experiment, _DRY) for experiment in experiments]
         if dry_run:
             _print_plans(experiments, plans)
@@ -113,17 +126,38 @@ def run(
         results = []
         with progress(quiet=as_json) as shown:
             for experiment, folder in zip(experiments, folders, strict=True):
-                results.append(_one(experiment, folder, connect, recipe, cold, report, shown, ended))
+                make = partial(one, experiment, connect=connect, recipe=recipe, cold=cold, shown=shown, ended=ended)
+                results.append(make(folder, report=report))
+                if twice:
+                    results[-1]["again"] = _again(Path(results[-1]["path"]), out, hog or 0, make, shown)
         if as_json:
             print_json(results if len(results) > 1 else results[0])
         else:
             for result in results:
-                _print_result(result)
+                print_result(result)
+        differing = [result for result in results if (result.get("again") or {}).get("difference")]
+        if differing:
+            first, again = differing[0]["path"], differing[0]["again"]
+            raise VerificationFailed(f"{again['path']}: differs from {first}: {again['difference']}")
         failed = [result for result in results if result["verdict"] != "pass"]
         if failed:
             raise VerificationFailed(
                 f"{failed[0]['path']}: verification failed: {counted(failed[0]['mismatches'], 'mismatch')}"
             )
+
+
+def _again(made: Path, out: Path | None, count: int, make: Callable[..., dict[str, Any]], shown: Progress) -> Any:
+    """The same run beside `count` busy loops, compared with the first."""
+    shown.say("running again")
+    with hogs(count):
+        again = make(None if out is None else made.with_name(f"{made.name}-again"), report=False)
+    return {
+        "path": again["path"],
+        "verdict": again["verdict"],
+        "hogs": count,
+        "files": len(compared(made)),
+        "difference": first_difference(made, Path(again["path"])),
+    }
 
 
 def _print_plans(experiments: Sequence[Experiment], plans: Sequence[Plan]) -> None:
@@ -138,6 +172,15 @@ def _print_plans(experiments: Sequence[Experiment], plans: Sequence[Plan]) -> No
             for experiment, plan in zip(experiments, plans, strict=True)
         ]
     )
+
+
+def _check_twice(experiments: Sequence[Experiment], *, twice: bool, hog: int | None) -> None:
+    """Raises BadInput for runs that do not repeat, and for loops beside nothing."""
+    if hog is not None and not twice:
+        raise BadInput("--hog has no effect without --twice", field="--hog", allowed="--twice --hog N")
+    if twice and any(experiment.clock != "virtual" for experiment in experiments):
+        what = "runs under the real clock do not repeat to the byte"
+        raise BadInput(what, field="--twice", allowed="--clock virtual")
 
 
 def _folders(out: Path | None, count: int) -> list[Path | None]:
@@ -155,16 +198,18 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
     return list(folders)
 
 
-def _one(
+def one(
     experiment: Experiment,
     folder: Path | None,
+    *,
     connect: str,
     recipe: str | None,
     cold: bool,
     report: bool,
     shown: Progress,
-    ended: outcome.Outcome,
+    ended: outcome.Outcome | None = None,
 ) -> dict[str, Any]:
+    """Make, verify and report one run; the result as `--json` prints it."""
     request = RunRequest(
         experiment,
         rooms.CAPTURES,
@@ -175,7 +220,7 @@ def _one(
         recipe=recipe,
         while_running=partial(rooms.warm_evaluation, report=report),
     )
-    began = time.monotonic()
+    began, ended = time.monotonic(), ended or outcome.Outcome(None, None, "")
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")
     try:
@@ -229,7 +274,8 @@ def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] 
     return None if found is None else {"words": found.words, "open": found.open, "rule": found.rule}
 
 
-def _print_result(result: dict[str, Any]) -> None:
+def print_result(result: dict[str, Any]) -> None:
+    """What `sundial run` prints about a run."""
     name = shlex.quote(reference_to(Path(result["path"])))
     click.echo(f"run      {result['path']}")
     if result["variant"]:
@@ -248,6 +294,11 @@ def _print_result(result: dict[str, Any]) -> None:
         if result["mismatches"] > 1:
             click.echo(typed(f"         list all: ./sundial verify {name}"))
     click.echo(typed(f"unproven {result['unproven']} properties; list them: ./sundial verify --unproven {name}"))
+    if "again" in result:
+        again = result["again"]
+        beside = f", beside {counted(again['hogs'], 'busy loop')}" if again["hogs"] else ""
+        outcome = f"differs: {again['difference']}" if again["difference"] else f"{again['files']} files are equal"
+        click.echo(f"twice    {outcome}{beside} ({again['path']})")
     print_programs(result.get("programs", []))
     simulated, wall, total = (result[name] for name in ("virtual_s", "wall_s", "total_s"))
     click.echo(f"time     {simulated:.3f} s simulated, {wall:.1f} s wall, {total:.1f} s in all")

@@ -201,7 +201,7 @@ WORDS = frozenset(
 STAGES = sorted(path.name for path in SUNDIAL.iterdir() if path.is_dir() and path.name not in {
     "segments", "workloads", "papers", "seams", "__pycache__",
 })  # fmt: skip
-THEIRS = {"raw"}
+THEIRS = {"raw", "command"}
 """Is a word of Python's and of terminals', too."""
 
 

@@ -215,7 +215,7 @@ fn what_a_machine_says_arrives_at_the_named_one_on_no_wire() {
     let at = Time::from_ns(5_000);
     let frame =
         |to: u8| [&[0xff; 12][..], &[0x88, 0xb5], b"sundial-tell", &[to, 0, 0, 0, 7]].concat();
-    // The hub joins machine 0 with 1; the switch 2 with 3. Number 9 is no machine.
+    // The hub joins machine 0 with 1; the switch 2 with 3. No machine has number 9.
     for to in [1, 2, 0, 9] {
         network.hand_in(at, 0, 0, Frame::from(frame(to)));
     }
