@@ -201,8 +201,8 @@ WORDS = frozenset(
 STAGES = sorted(path.name for path in SUNDIAL.iterdir() if path.is_dir() and path.name not in {
     "segments", "workloads", "papers", "seams", "__pycache__",
 })  # fmt: skip
-THEIRS = {"raw"}
-"""Is a word of Python's and of terminals', too."""
+THEIRS = {"raw", "command"}
+"""Are words of Python, of terminals and of run.json, too."""
 
 
 @pytest.mark.parametrize("stage", STAGES)
