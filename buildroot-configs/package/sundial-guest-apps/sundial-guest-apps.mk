@@ -31,7 +31,7 @@ endef
 define SUNDIAL_GUEST_APPS_INSTALL_TARGET_CMDS
 	rm -rf $(TARGET_DIR)/usr/lib/sundial
 	mkdir -p $(TARGET_DIR)/usr/lib/sundial
-	$(INSTALL) -m 0755 $(@D)/build/apps $(@D)/build/mbcf-apps $(TARGET_DIR)/usr/lib/sundial/
+	$(INSTALL) -m 0755 $(@D)/build/apps $(@D)/build/mbcf-apps $(@D)/build/command-apps $(TARGET_DIR)/usr/lib/sundial/
 	find $(@D)/build -maxdepth 1 -type l -exec cp -d {} $(TARGET_DIR)/usr/lib/sundial/ \;
 	ln -sf ../usr/lib/sundial/apps $(TARGET_DIR)/bin/runner
 endef

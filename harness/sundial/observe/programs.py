@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs of `app: command` wrote, out of the records of a machine."""
+"""What programs of a scenario wrote, out of the records of a machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 STREAMS = ("stdout", "stderr")
-APP = "command"
 
 _FNV_BASIS, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 
@@ -17,8 +16,7 @@ _FNV_BASIS, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 def program_names(job: Mapping[str, Any]) -> Iterator[str]:
     """Names of the programs of a job, in order."""
     for step in job.get("steps", ()):
-        if step.get("app") == APP:
-            yield from (str(each.get("name")) for each in step.get("options", {}).get("programs", ()))
+        yield from (str(each.get("name")) for each in step.get("options", {}).get("programs", ()))
 
 
 def output_files(job: Mapping[str, Any]) -> list[str]:
