@@ -202,11 +202,7 @@ STAGES = sorted(path.name for path in SUNDIAL.iterdir() if path.is_dir() and pat
     "segments", "workloads", "papers", "seams", "__pycache__",
 })  # fmt: skip
 THEIRS = {"raw", "command"}
-<<<<<<< HEAD
-"""Is a word of Python's and of terminals', too."""
-=======
 """Are words of Python, of terminals and of run.json, too."""
->>>>>>> h-command
 
 
 @pytest.mark.parametrize("stage", STAGES)
