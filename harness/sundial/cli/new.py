@@ -55,7 +55,7 @@ def topology(name: str, machines: int | None, segment: str | None, force: bool, 
     """
     texts = rooms.draft("texts")
     path = _checked(texts.file_of(name))
-    text = texts.topology(2 if machines is None else machines, segment or "switch")
+    text = texts.topology(2 if machines is None else machines, segment)
     shown = shlex.quote(_as_file(path))
     more = [f"topology show {shown}", f"run quickstart --topology {shown}", f"up {shown}"]
     _write({path: (text, MODE)}, more, force=force, as_json=as_json)

@@ -15,7 +15,6 @@ from sundial.observe.pcap import BLOCK
 
 _PIECE = 16 << 20
 _NS = 10**9
-_HEAD, _OBSOLETE_HEAD = 28, 16
 """Bytes of a record before the packet: pcapng, classic."""
 
 
@@ -92,15 +91,14 @@ class _Index:
             return None
         capture, block = self.capture, self.blocks[place].tolist()
         interface = capture.interfaces[int(self.owner[place])]
-        row = int(np.searchsorted(interface.blocks["number"], block[4]))
+        row = int(np.searchsorted(interface.blocks["number"], block[-1]))
         ticks = capture.ticks(interface)
         per_second, offset_s = capture.clock(interface)
         time_ns = 0 if ticks is None else int(ticks[row]) * _NS // per_second + offset_s * _NS
-        head = _OBSOLETE_HEAD if capture.classic else _HEAD
         record = capture.data[block[0] : block[0] + block[1]]
-        octets, rest = capture.packet(block), record[head + block[2] :]
+        octets, rest = capture.packet(block), record[block[4] + block[2] :]
         alone = b"".join(capture.parts(replace(interface, blocks=interface.blocks[row : row + 1])))
-        return Frame(block[4], interface.name, time_ns, octets, rest, alone)
+        return Frame(block[-1], interface.name, time_ns, octets, rest, alone)
 
 
 def _first_octets(first: _Index, other: _Index) -> int | None:

@@ -95,8 +95,9 @@ def check(machines: int, segment: str) -> None:
         raise BadInput(f"a link cannot join {machines} machines", field="--machines", allowed="2, or another --segment")
 
 
-def topology(machines: int, segment: str) -> str:
-    """A topology of so many machines on one segment. Raises BadInput."""
+def topology(machines: int, segment: str | None) -> str:
+    """A topology of so many machines on one segment, the first of SEGMENTS by default. Raises BadInput."""
+    segment = next(iter(SEGMENTS)) if segment is None else segment
     check(machines, segment)
     words = f"{machines} machines on one {segment}"
     description = f"description: {words}    # optional\n"

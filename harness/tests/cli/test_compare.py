@@ -96,5 +96,5 @@ def test_a_damaged_run_and_one_in_the_making_are_refused(call: Call, captures: P
 def test_names_of_runs_are_completed(captures: Path) -> None:
     made(captures / "one")
     (captures / ".half.partial").mkdir()
-    assert completion.RUNS(None, None, "") == ["one", "latest"]  # type: ignore[arg-type]
+    assert completion.RUNS(None, None, "") == ["latest", "one"]  # type: ignore[arg-type]
     assert completion.RUNS(None, None, "o") == ["one"]  # type: ignore[arg-type]

@@ -199,8 +199,9 @@ WORDS = frozenset(
     {*kinds.names("workloads"), *kinds.names("papers"), *kinds.names("segments"), "mbcf3", "echo-client", "ssscore"}
 )
 STAGES = sorted(path.name for path in SUNDIAL.iterdir() if path.is_dir() and path.name not in {
-    "segments", "workloads", "papers", "seams", "__pycache__",
+    "segments", "workloads", "papers", "seams", "__pycache__", "draft",
 })  # fmt: skip
+"""But `draft`, whose texts are files of users, which name kinds."""
 THEIRS = {"raw", "command"}
 """Are words of Python, of terminals and of run.json, too."""
 
