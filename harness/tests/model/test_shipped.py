@@ -70,6 +70,8 @@ def topologies_with_its_guests(scenario: str) -> list[str]:
     fitting = [known for known in names("topology") if known.startswith("sss-") == sss and known != "sss-cluster"]
     if scenario in ("iperf3", "twelve-functions"):
         fitting.remove("one-host")
+    if scenario == "twelve-functions":  # MBCF has an Ethernet type of its own
+        fitting.remove("two-hosts-clip")
     if scenario in ("iperf3", "mbcf-operations"):  # its server has one client
         fitting = [
             name
