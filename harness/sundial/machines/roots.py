@@ -37,7 +37,7 @@ from sundial.model.oci import OciImage
 from sundial.model.root import Root
 from sundial.plan.domain import RootDisk
 
-FORMAT = 1
+FORMAT = 2
 """Change when the same sources give another root."""
 BYTES_MOST = 16 << 30
 ENTRIES_MOST = 1_000_000
