@@ -286,7 +286,8 @@ static void wait_until(uint64_t when)
                 continue;
             writer[count] = &programs[i];
             output[count] = &programs[i].outputs[k];
-            watched[count++] = (struct pollfd){.fd = output[count - 1]->file, .events = POLLIN};
+            watched[count] = (struct pollfd){.fd = output[count]->file, .events = POLLIN};
+            count++;
         }
     if (ppoll(watched, count, when == NEVER ? NULL : &time, NULL) <= 0)
         return;

@@ -27,7 +27,8 @@ struct rpc_port {
     /* Notes why a call has failed, and leaves the handle fit for the next one. */
     void (*note_failure)(struct caller *caller, struct call_record *record,
                          enum call_failure failure, enum clnt_stat status);
-    /* What TCP has sent again so far, on all of the caller's connections; 0 where there are none. */
+    /* What TCP has sent again so far, on all of the caller's connections; 0 where there are none.
+     */
     unsigned (*stream_retransmits)(const struct caller *caller);
 };
 

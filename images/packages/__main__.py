@@ -22,7 +22,9 @@ def build(asked: list[str], out: Path, cache: Path, lock: Path | None) -> None:
             say(f"resolving {' '.join(asked)}")
             chosen = resolve.resolve(asked, scratch)
         else:
-            chosen = [packages.Package(**each, depends=()) for each in json.loads(lock.read_text())["packages"]]
+            listed = json.loads(lock.read_text())["packages"]
+            fields = ("name", "version", "architecture", "sha256")
+            chosen = [packages.Package(*(each[field] for field in fields), depends=()) for each in listed]
         say(f"fetching {len(chosen)} packages")
         files = packages.download(chosen, cache)
         out.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of a place in a server's table, which the README of SSS-CORE has and the harness reckons with. */
+/* Bytes of a place in a server's table, which the README of SSS-CORE has and the harness reckons
+ * with. */
 #include "../server_machine.h"
 #include "expect.h"
 
@@ -47,8 +48,8 @@ static void places_are_those_of_the_readme(void)
         unsigned fragment;
         size_t largest;
         unsigned places;
-    } rows[] = {{4096, 24096, 59},  {4096, 64256, 35}, {4096, 196608, 15},
-                {8192, 0, 96}, {2040, 0, 52},     {4096, 4807, 85}};
+    } rows[] = {{4096, 24096, 59}, {4096, 64256, 35}, {4096, 196608, 15},
+                {8192, 0, 96},     {2040, 0, 52},     {4096, 4807, 85}};
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         EXPECT_OF(TABLE_BYTES / place_of(rows[i].fragment, rows[i].largest) == rows[i].places,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -113,10 +114,23 @@ def list_(as_json: bool) -> None:
 
 
 @images.command(cls=Verb)
+@click.argument("named", nargs=-1, metavar="[PACKAGE]...")
+@click.option(
+    "--lock", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write those of the named packages to FILE."
+)
 @as_json
-def packages(as_json: bool) -> None:
-    """List the packages that roots were made from, each with its version and SHA-256."""
-    locks = rooms.locks()
+def packages(named: tuple[str, ...], file: Path | None, as_json: bool) -> None:
+    """List the packages that roots were made from, each with its version and SHA-256; only those of a root with the
+    named packages, if some are named."""
+    locks = [each for each in rooms.locks() if not named or sorted(each["asked"]) == sorted(set(named))]
+    if named and not locks:
+        known = ", ".join(" ".join(each["asked"]) for each in rooms.locks()) or "none: no root was made"
+        raise BadInput(f"no root has packages {' '.join(named)}", allowed=known)
+    if file is not None:
+        if len({str(each["packages"]) for each in locks}) != 1:
+            what = "a lock is for the packages of one root"
+            raise BadInput(what, field="--lock", allowed="the names of its packages, as the topology has them")
+        write_lock(file, locks[0])
     if as_json:
         print_json(locks)
         return
@@ -125,6 +139,15 @@ def packages(as_json: bool) -> None:
         asked = " ".join(lock["asked"])
         rows += [[asked, each["name"], each["version"], each["sha256"]] for each in lock["packages"]]
     print_table(rows)
+
+
+def write_lock(path: Path, lock: dict[str, Any]) -> None:
+    """Write a lock for `lock:` of a topology. Raises BadInput."""
+    text = json.dumps({name: lock[name] for name in ("version", "asked", "packages")}, indent=1) + "\n"
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise BadInput(f"cannot be written: {error.strerror}", file=str(path), field="--lock") from error
 
 
 def _summary(image: Any) -> dict[str, str]:

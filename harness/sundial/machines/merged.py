@@ -78,6 +78,8 @@ def merge(image: Mapping[str, Entry], other: Mapping[str, Entry]) -> Tree:
             _add(tree, path, entry)
     _join(tree, image, other)
     with_folders(tree)
+    if "tmp" not in other:
+        tree["tmp"] = folder(0o1777)
     for path, target in [*_beside(tree), *_linked_libraries(tree)]:
         tree[path] = link(target)
     init = tree.get("init")

@@ -32,12 +32,12 @@ from sundial.machines.rootdisk import MODULES, boot_tree, shape_of
 from sundial.machines.seals import SETTLED_NS, Book, read_summed, sha256_of, write_summed
 from sundial.machines.tree import BadTree, Entry, Tree, add_layer, place, read_folder, remove, size_of, walk
 from sundial.model.catalog import OUT
-from sundial.model.hostfiles import Unusable, check_folder, check_oci
+from sundial.model.hostfiles import Unusable, check_folder, check_lock, check_oci
 from sundial.model.oci import OciImage
 from sundial.model.root import Root
 from sundial.plan.domain import RootDisk
 
-FORMAT = 1
+FORMAT = 2
 """Change when the same sources give another root."""
 BYTES_MOST = 16 << 30
 ENTRIES_MOST = 1_000_000
@@ -110,16 +110,22 @@ class Roots:
             os.utime(place)
         return found
 
-    def packages(self, asked: list[str], say: Say) -> Path:
-        """The folder with these packages, chosen and fetched first where it is missing. Raises BadRoot, HostLacks."""
+    def packages(self, asked: list[str], say: Say, locked: list[dict[str, str]] | None = None) -> Path:
+        """The folder with these packages, of a lock or chosen by apt, fetched first where it is missing. Raises
+        BadRoot, HostLacks."""
         words = sorted(set(asked))
-        place = self._folder / f"packages-{hashlib.sha256(json.dumps(words).encode()).hexdigest()[:24]}"
+        named = json.dumps(words if locked is None else [words, locked])
+        place = self._folder / f"packages-{hashlib.sha256(named.encode()).hexdigest()[:24]}"
         if (place / LOCK).is_file():
             return place
         beside = Path(tempfile.mkdtemp(prefix=".packages-", dir=self._folder))
         try:
             program = self._checkout / "images" / "packages" / "build"
-            command = [str(program), "--out", str(beside), "--cache", str(self._cache), *words]
+            command = [str(program), "--out", str(beside), "--cache", str(self._cache)]
+            if locked is not None:
+                (beside / "given.json").write_text(json.dumps({"packages": locked}))
+                command += ["--lock", str(beside / "given.json")]
+            command += words
             status, last = run_build(command, program.parent, say)
             reason = last.removeprefix("images/packages/build: ")
             if status == BadInput.exit_code:
@@ -254,7 +260,11 @@ class _Sources:
     def __init__(self, roots: Roots, root: Root, say: Say) -> None:
         self._root = root
         self.held = root.held
-        self._packages = roots.packages(root.packages, say) if root.packages else None
+        try:
+            locked = check_lock(root.lock, root.packages) if root.lock else None
+        except Unusable as fault:
+            raise BadRoot("lock", str(fault), fault.allowed) from fault
+        self._packages = roots.packages(root.packages, say, locked) if root.packages else None
         self._lock = json.loads((self._packages / LOCK).read_text()) if self._packages else None
         self._of_folder: set[int] = set()
         self.blamed = "packages"

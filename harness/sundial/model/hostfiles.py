@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path as HostPath
 from typing import Any, BinaryIO
 
@@ -15,6 +15,7 @@ from sundial.model.images import IMAGES
 from sundial.model.invalid import Invalid
 from sundial.model.oci import OCI_ALLOWED, BadImage, OciImage, read_image
 from sundial.model.own import files_of
+from sundial.model.root import read_lock
 from sundial.model.source import FieldPath, Source
 from sundial.model.topology import Topology
 from sundial.units import SIZE
@@ -58,6 +59,9 @@ def check_host_files(topology: Topology) -> Iterator[Invalid]:
                 size = check_initrd(initrd, compressed=image.compressed_initrd)
                 yield from too_large(topology, name, "initrd", size)
             root = machine.root or defaults.root
+            if root is not None and root.lock is not None:
+                field = (*written_at(topology, name, "root"), "lock")
+                check_lock(root.lock, root.packages)
             if root is not None and root.oci is not None:
                 field = (*written_at(topology, name, "root"), "oci")
                 check_oci(root.oci, root.tag)
@@ -88,6 +92,14 @@ def check_initrd(path: str, *, compressed: bool) -> int:
 def check_file(path: str) -> int:
     """The size of a file that can be copied into a machine. Raises Unusable."""
     return _look(path, FILE_MOST, "a readable file", lambda *_: None)
+
+
+def check_lock(path: str, packages: Sequence[str]) -> list[dict[str, str]]:
+    """The packages of a lock for these words. Raises Unusable."""
+    try:
+        return read_lock(read_whole(path, check_file(path)).decode(errors="replace"), packages)
+    except ValueError as error:
+        raise Unusable(f"{path} {error}", "what sundial images packages --lock writes for these packages") from error
 
 
 def check_oci(path: str, tag: str | None) -> OciImage:
@@ -157,7 +169,9 @@ def _named(data: Mapping[str, Any]) -> Iterator[tuple[FieldPath, dict[str, Any],
         root = owner.get("root")
         if isinstance(root, dict):
             yield from (
-                ((*path, "root", field), root, field) for field in ("oci", "folder") if _is_path(root.get(field))
+                ((*path, "root", field), root, field)
+                for field in ("lock", "oci", "folder")
+                if _is_path(root.get(field))
             )
         files = owner.get("files")
         for name, laid in files.items() if isinstance(files, dict) else ():

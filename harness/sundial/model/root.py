@@ -6,7 +6,9 @@ This is the topology's part; `hostfiles.py` checks that the host has these files
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -21,6 +23,13 @@ TAG_ALLOWED = "a tag of the archive, such as redis:7"
 
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}(=[0-9][A-Za-z0-9.+:~-]{0,99})?")
 _FOREIGN = re.compile(r"[a-z0-9][a-z0-9+.-]+:([a-z0-9-]+)(=.*)?")
+LOCKED = {
+    "name": re.compile(r"[a-z0-9][a-z0-9+.-]+"),
+    "version": re.compile(r"[0-9][A-Za-z0-9.+:~-]*"),
+    "architecture": re.compile(r"amd64|all"),
+    "sha256": re.compile(r"[0-9a-f]{64}"),
+}
+"""Fields of a package in a lock."""
 _TAG = re.compile(r"[\w./:@-]{1,255}")
 
 
@@ -37,6 +46,22 @@ class PackageName(Marker):
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": f"^{_PACKAGE.pattern}$", "x-allowed": PACKAGE_ALLOWED}
+
+
+def read_lock(text: str, packages: Sequence[str]) -> list[dict[str, str]]:
+    """The packages of a lock, which must be for these words. Raises ValueError, which says what is wrong."""
+    try:
+        document = json.loads(text)
+        asked, listed = document["asked"], document["packages"]
+        found = [{name: str(each[name]) for name in LOCKED} for each in listed]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError("is not a lock of packages") from error
+    for each in found:
+        if not all(pattern.fullmatch(each[name]) for name, pattern in LOCKED.items()):
+            raise ValueError(f"has an invalid package {each['name'][:60]!r}")
+    if sorted(set(map(str, asked))) != sorted(set(packages)):
+        raise ValueError(f"is for packages {' '.join(map(str, asked))}")
+    return found
 
 
 class Tag(Marker):
@@ -58,6 +83,8 @@ class Root(Strict):
 
     packages: list[Annotated[str, PackageName()]] = Field(default_factory=list, max_length=PACKAGES_MOST)
     """Debian packages, with all packages that they depend on."""
+    lock: Annotated[str, HostPath()] | None = None
+    """Their versions and SHA-256, as `sundial images packages --lock` writes them. Default: apt's choice."""
     oci: Annotated[str, HostPath()] | None = None
     """Container image: the folder of an OCI layout, its tar archive, or an archive that `docker save` writes."""
     tag: Annotated[str, Tag()] | None = None
@@ -78,6 +105,8 @@ class Root(Strict):
     def _has_a_source(self) -> Self:
         if not self.packages and self.oci is None and self.folder is None:
             raise BadInput("has no source", allowed="packages, oci or folder")
+        if self.lock is not None and not self.packages:
+            raise BadInput("has no packages", field="lock", allowed="packages in addition")
         if self.tag is not None and self.oci is None:
             raise BadInput("has no archive", field="tag", allowed="oci in addition")
         return self

@@ -20,6 +20,7 @@ from sundial.cli import checks, rooms
 from sundial.cli.open_ import viewer_command
 from sundial.errors import BadInput
 from sundial.model.catalog import ROOT
+from sundial.model.root import read_lock
 from sundial.plan.request import Kept, KeptMachine, UpRequest
 from tests.warm_tshark.reader import unprivileged
 
@@ -546,3 +547,25 @@ def test_a_matrix_of_another_form_is_refused(call: Call, make_run: MakeRun, word
     result = call("matrix", *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert line in result.stderr
+
+
+LOCK_OF_REDIS = {
+    "version": 1,
+    "asked": ["redis-tools"],
+    "packages": [{"name": "redis-tools", "version": "5:7", "sha256": "0" * 64, "architecture": "amd64"}],
+    "sha256": "1" * 64,
+}
+
+
+def test_packages_of_roots_are_listed_and_written_to_a_lock(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms, "locks", lambda: [LOCK_OF_REDIS])
+    lock = tmp_path / "lock"
+    done = call("images", "packages", "redis-tools", "--lock", str(lock))
+    assert done.exit_code == 0, done.output
+    assert "redis-tools  5:7" in done.stdout
+    assert read_lock(lock.read_text(), ["redis-tools"]) == LOCK_OF_REDIS["packages"]
+    refused = call("images", "packages", "nosuch")
+    assert refused.exit_code == 2
+    assert "no root has packages nosuch; allowed: redis-tools" in refused.stderr

@@ -26,7 +26,7 @@ PROGRAM = """\
 import hashlib, io, json, sys, tarfile
 from pathlib import Path
 
-out, words = Path(sys.argv[2]), sys.argv[5:]
+out, words = Path(sys.argv[2]), sys.argv[7:] if sys.argv[5] == "--lock" else sys.argv[5:]
 print("resolving", *words)
 with (Path(__file__).parent / "calls").open("a") as calls:
     print(*words, file=calls)
@@ -41,6 +41,11 @@ with tarfile.open(out / "packages.tar", "w") as tar:
         info = tarfile.TarInfo(f"usr/bin/{word}")
         info.size = 3
         tar.addfile(info, io.BytesIO(b"one"))
+with tarfile.open(out / "packages.tar", "a") as tar:
+    for given in out.glob("given.json"):
+        info = tarfile.TarInfo("etc/locked")
+        info.size = given.stat().st_size
+        tar.addfile(info, io.BytesIO(given.read_bytes()))
 digest = hashlib.sha256((out / "packages.tar").read_bytes()).hexdigest()
 packages = [{"name": word, "version": "1", "sha256": "0" * 64, "architecture": "all"} for word in words]
 lock = {"asked": words, "packages": packages, "not_run": {words[0]: ["adduser"]}, "sha256": digest}
@@ -240,3 +245,41 @@ def test_a_folder_that_is_gone_is_one_line(roots: Roots, image: Image, tmp_path:
     with pytest.raises(BadRoot, match="none does not exist") as refused:
         roots.ensure(Root(folder=str(tmp_path / "none")), image, lambda _: None)
     assert (refused.value.field, refused.value.allowed) == ("folder", "a folder on this host")
+
+
+PINNED = {"name": "aa", "version": "1:2-3+b1", "architecture": "amd64", "sha256": "0" * 64}
+
+
+def lock_of(folder: Path, asked: list[str], *packages: dict[str, str]) -> str:
+    (folder / "lock").write_text(json.dumps({"version": 1, "asked": asked, "packages": packages}))
+    return str(folder / "lock")
+
+
+def test_packages_of_a_lock_are_those_and_no_others(roots: Roots, image: Image, tmp_path: Path) -> None:
+    chosen = roots.ensure(Root(packages=["aa"]), image, lambda _: None)
+    locked = Root(packages=["aa"], lock=lock_of(tmp_path, ["aa"], PINNED))
+    first = roots.ensure(locked, image, lambda _: None)
+    assert json.loads(files(first)["etc/locked"]) == {"packages": [PINNED]}
+    assert first.initrd != chosen.initrd
+    assert roots.ensure(locked, image, lambda _: None) == first
+    assert calls(tmp_path) == ["aa", "aa"]
+    lock_of(tmp_path, ["aa"], {**PINNED, "version": "2"})
+    assert roots.ensure(locked, image, lambda _: None) != first
+
+
+@pytest.mark.parametrize(
+    ("asked", "package", "said"),
+    [
+        (["bb"], PINNED, "is for packages bb"),
+        (["aa"], {**PINNED, "sha256": "0" * 63}, "has an invalid package 'aa'"),
+        (["aa"], {**PINNED, "name": "-oDir=/"}, "has an invalid package '-oDir=/'"),
+        (["aa"], {**PINNED, "architecture": "arm64"}, "has an invalid package 'aa'"),
+        (["aa"], {"name": "aa"}, "is not a lock of packages"),
+    ],
+)
+def test_a_lock_that_does_not_fit_is_one_line(
+    roots: Roots, image: Image, tmp_path: Path, asked: list[str], package: dict[str, str], said: str
+) -> None:
+    with pytest.raises(BadRoot, match=said) as refused:
+        roots.ensure(Root(packages=["aa"], lock=lock_of(tmp_path, asked, package)), image, lambda _: None)
+    assert refused.value.field == "lock"

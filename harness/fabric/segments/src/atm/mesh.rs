@@ -199,7 +199,8 @@ mod tests {
     #[test]
     fn packets_go_to_their_next_hop() {
         let routed = routed();
-        let by = |mac, host| routed.decide(0, &frame([2, 0, 0, 0, 0, mac], 0x0800, &packet_to(host)));
+        let by =
+            |mac, host| routed.decide(0, &frame([2, 0, 0, 0, 0, mac], 0x0800, &packet_to(host)));
         assert_eq!(by(2, 3), Decision::One(2));
         assert_eq!(by(1, 77), Decision::One(1), "behind a router");
         assert_eq!(by(9, 9), no_vc(Ipv4Addr::new(10, 0, 0, 9)));
