@@ -36,7 +36,8 @@ def collect_samples(folder: Path) -> int:
             for output in output_files(run.jobs.get(name, {})):
                 target = folder / "nodes" / name / output
                 target.parent.mkdir(exist_ok=True)
-                target.write_bytes(written.get(output, b""))
+                with whole(target) as beside:
+                    beside.write_bytes(written.get(output, b""))
     empty = pl.DataFrame(schema=SAMPLE_COLUMNS)
     table = pl.concat([empty, *tables])
     with whole(folder / SAMPLES) as beside:

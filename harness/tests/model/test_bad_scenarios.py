@@ -35,7 +35,7 @@ SUNRPC = (
 )
 """Each kind of message once as it is printed; `test_every_field.py` has the fields."""
 CASES = [
-    ("app: sunrpc", "app: dcerpc", "5: workloads.0.app: 'dcerpc' is unknown; allowed: sunrpc, raw, iperf3, mbcf, dce, grpc, rpyc, vmmc, shrimprpc"),
+    ("app: sunrpc", "app: dcerpc", "5: workloads.0.app: 'dcerpc' is unknown; allowed: sunrpc, raw, iperf3, mbcf, dce, grpc, rpyc, vmmc, shrimprpc, command"),
     ("transports: [udp]", "transports: [sctp]", "6: workloads.0.transports: 'sctp' is unknown; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b, vrpc, vrpc-mbcf"),
     ("sizes: [0, 16]", "sizes: [16:8:4]", "7: workloads.0.sizes: '16:8:4' is not a range; allowed: FIRST:LAST:STEP with FIRST <= LAST and STEP >= 1"),
     ("sizes: [0, 16]", "transports: [tcp]", '7: is not YAML: found duplicate key "transports" with value "[\'tcp\']" (original value: "[\'udp\']")'),

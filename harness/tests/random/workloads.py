@@ -398,6 +398,8 @@ OPTIONS: dict[str, Callable[[Place], Strategy]] = {
 }
 """Fields of each kind that depend on its place, or on one another."""
 
+NOT_DRAWN = {"command": "programs of users: tests/workloads/command"}
+"""Kinds that no case has, with the reason."""
 ONE_CLIENT = ("iperf3", "mbcf")
 """Whose servers serve one client at a time."""
 NEEDS: dict[str, Callable[[Place], bool]] = {

@@ -58,7 +58,7 @@ def check_served(
     countable = {
         name: protocol
         for name, protocol in protocols.items()
-        if _is_countable(run, analysis.calls.filter(pl.col("protocol") == name), protocol)
+        if protocol.server_app and _is_countable(run, analysis.calls.filter(pl.col("protocol") == name), protocol)
     }
     refused = analysis.frames.filter(
         pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null(), "reply", pl.col("call").is_not_null()
