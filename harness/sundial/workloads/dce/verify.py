@@ -399,11 +399,12 @@ KIND: WorkloadVerifier = Verifier(transport=_Dce(_Verification))
 
 
 def _unlike(machine: Client, rows: Mapping[int, parties.Call]) -> int:
-    """Calls that ended otherwise than their client says: of several histories the one with the fewest is meant."""
+    """Calls that ended otherwise than their client says, or later: of several histories the one with the fewest is
+    meant."""
     ended = (
         (rows[call.id], machine.ended.get(place)) for place, call in enumerate(machine.calls) if call.id is not None
     )
-    return sum(end is None or (row.ok != (end[0] == OK)) for row, end in ended)
+    return sum(end is None or (row.ok != (end[0] == OK)) or (row.ok and row.end_ns < end[1]) for row, end in ended)
 
 
 def message_leg(pdus: Sequence[int], mtu: int) -> Leg:
