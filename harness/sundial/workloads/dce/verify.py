@@ -220,7 +220,7 @@ class _Verification(Verification[Service]):
         """What the client wrote about each call and batch, against its machine."""
         rows = {call.id: self.reported[call.id] for call in sides.activity.calls if call.id is not None}
         ends = (sides.activity.own_end, sides.activity.server_end, "udp")
-        machine = min(replay.histories, key=lambda each: _unlike(each, rows))
+        machine = min(replay.histories, key=lambda each: _unlike(each, rows, exact=self.exact))
         for place, call in enumerate(machine.calls):
             if call.id is None:
                 continue
@@ -398,13 +398,15 @@ class _Verification(Verification[Service]):
 KIND: WorkloadVerifier = Verifier(transport=_Dce(_Verification))
 
 
-def _unlike(machine: Client, rows: Mapping[int, parties.Call]) -> int:
-    """Calls that ended otherwise than their client says, or later: of several histories the one with the fewest is
-    meant."""
+def _unlike(machine: Client, rows: Mapping[int, parties.Call], *, exact: bool) -> int:
+    """Calls that ended otherwise than their client says, or later where clocks are one (`exact`): of several histories
+    the one with the fewest is meant."""
     ended = (
         (rows[call.id], machine.ended.get(place)) for place, call in enumerate(machine.calls) if call.id is not None
     )
-    return sum(end is None or (row.ok != (end[0] == OK)) or (row.ok and row.end_ns < end[1]) for row, end in ended)
+    return sum(
+        end is None or row.ok != (end[0] == OK) or (exact and row.ok and row.end_ns < end[1]) for row, end in ended
+    )
 
 
 def message_leg(pdus: Sequence[int], mtu: int) -> Leg:
