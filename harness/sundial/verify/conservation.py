@@ -65,7 +65,7 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
         .join(homes.select(eth_source="mac", by_mac="capture"), on="eth_source", how="left")
         # tc-netem on a bridge may flip a bit of the source's MAC address, which no receiver checks.
         .join(by_address, on="source", how="left")
-        .with_columns(pl.coalesce("by_mac", "by_address").alias("from"))
+        .with_columns(pl.coalesce("by_mac", "by_address", _flipped(homes)).alias("from"))
         .drop_nulls("from")
         .join(homes.select(eth_target="mac", to="capture"), on="eth_target", how="inner")
     )
@@ -82,6 +82,14 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
         last,
         severed,
     )
+
+
+def _flipped(homes: pl.DataFrame) -> pl.Expr:
+    """The home of a source's MAC address in which one bit is another; null: there is none."""
+    near = {
+        mac ^ (1 << bit): capture for mac, capture in homes.select("mac", "capture").iter_rows() for bit in range(48)
+    }
+    return pl.col("eth_source").cast(pl.Int64).replace_strict(near, default=None, return_dtype=pl.String)
 
 
 def _unresolved(frames: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:

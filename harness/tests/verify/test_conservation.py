@@ -83,7 +83,10 @@ def test_a_packet_between_neighbours_that_a_device_hears_balances() -> None:
     assert len(check(heard[:2], B, 4)) == 1
 
 
-def test_a_copy_whose_source_is_corrupted_balances() -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_a_copy_whose_source_is_corrupted_balances(monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
+    if not known:  # what is not IP has no other address
+        monkeypatch.setattr("tests.verify.test_conservation.PORTS", PORTS.with_columns(address=pl.lit(None, pl.String)))
     assert check([SENT, CAME, LEFT, LEFT, RECEIVED, RECEIVED], flipped=frozenset({3, 5})) == []
     assert len(check([SENT, CAME, LEFT, RECEIVED, RECEIVED], flipped=frozenset({4}))) == 1
 
