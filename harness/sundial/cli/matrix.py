@@ -9,14 +9,12 @@ from pathlib import Path
 import click
 
 from sundial.cli import completion, rooms
-from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
+from sundial.cli.options import checked_connect, checked_out, connect_option, jobs_option, recipe_option
 from sundial.cli.runs import find_run, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
 from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.catalog import COMMAND
 from sundial.model.scenario import SEED_MOST
-
-JOBS_MOST = 64
 
 
 @click.command(cls=Verb)
@@ -30,12 +28,7 @@ JOBS_MOST = 64
 @click.option("--scale", metavar="S", help="Scale: smoke, quick or paper, if the scenario has it.")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), metavar="N", help="Seed. Default: the scenario's.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, JOBS_MOST),
-    metavar="N",
-    help="Number of parallel runs. Default: as many as this host has cores for.",
-)
+@jobs_option
 @click.option("--skip-refused", is_flag=True, help="Leave cells empty whose values do not go together.")
 @connect_option
 @recipe_option

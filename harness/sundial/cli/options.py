@@ -26,6 +26,13 @@ recipe_option: Callable[[Decorated], Decorated] = click.option(
     help="Boot images of this recipe, not of the chosen one (see sundial images list).",
 )
 
+jobs_option: Callable[[Decorated], Decorated] = click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Number of parallel runs. Default: as many as this host has cores for.",
+)
+
 
 def checked_out(out: Path | None) -> Path | None:
     """The value of `--out`. Raises BadInput for a path that libvirt's XML, or a file of lines, cannot hold."""

@@ -11,12 +11,11 @@ import click
 
 from sundial import kinds
 from sundial.cli import completion, rooms
-from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
+from sundial.cli.options import checked_connect, checked_out, connect_option, jobs_option, recipe_option
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
 from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.scenario import SEED_MOST
 
-JOBS_MOST = 64
 _PAPERS = kinds.having("papers", "reproduce")
 
 
@@ -31,12 +30,7 @@ _PAPERS = kinds.having("papers", "reproduce")
     "--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Seed for all random choices. Default: 1."
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, JOBS_MOST),
-    metavar="N",
-    help="Number of parallel runs. Default: as many as this host has cores for.",
-)
+@jobs_option
 @connect_option
 @recipe_option
 @as_json

@@ -65,7 +65,8 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
         .join(homes.select(eth_source="mac", by_mac="capture"), on="eth_source", how="left")
         # tc-netem on a bridge may flip a bit of the source's MAC address, which no receiver checks.
         .join(by_address, on="source", how="left")
-        .with_columns(pl.coalesce("by_mac", "by_address", _flipped(homes)).alias("from"))
+        .join(_flipped(frames["eth_source"], homes), on="eth_source", how="left")
+        .with_columns(pl.coalesce("by_mac", "by_address", "by_bit").alias("from"))
         .drop_nulls("from")
         .join(homes.select(eth_target="mac", to="capture"), on="eth_target", how="inner")
     )
@@ -84,12 +85,13 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
     )
 
 
-def _flipped(homes: pl.DataFrame) -> pl.Expr:
-    """The home of a source's MAC address in which one bit is another; null: there is none."""
-    near = {
-        mac ^ (1 << bit): capture for mac, capture in homes.select("mac", "capture").iter_rows() for bit in range(48)
-    }
-    return pl.col("eth_source").cast(pl.Int64).replace_strict(near, default=None, return_dtype=pl.String)
+def _flipped(sources: pl.Series, homes: pl.DataFrame) -> pl.DataFrame:
+    """eth_source, by_bit: of addresses that no port has, the home of the one in which one bit is another."""
+    known = dict(homes.select("mac", "capture").iter_rows())
+    flipped = ((mac ^ (1 << bit), capture) for mac, capture in known.items() for bit in range(48))
+    near = {mac: capture for mac, capture in flipped if mac not in known}
+    strange = [(source, near[source]) for source in sources.drop_nulls().unique() if source in near]
+    return pl.DataFrame(strange, schema={"eth_source": sources.dtype, "by_bit": pl.String}, orient="row")
 
 
 def _unresolved(frames: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:
