@@ -83,7 +83,7 @@ class Run:
     @cached_property
     def frames(self) -> pl.DataFrame:
         """One row a frame and port, in the order of the captures. Raises BadInput for a capture that is not whole."""
-        captures = [(self.path / name, name) for name in sorted(self._directory.captures)]
+        captures = self._directory.capture_files
         missing = [name for path, name in captures if not path.is_file()]
         if missing or not captures:
             what = f"{missing[0]} is missing" if missing else "has no captures"

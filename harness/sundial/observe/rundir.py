@@ -101,6 +101,11 @@ class RunDirectory:
         return self.document.get("scenario") is None
 
     @property
+    def capture_files(self) -> list[tuple[Path, str]]:
+        """Captures of frames and their names, in the order of the table of frames."""
+        return [(self.path / name, name) for name in sorted(self.captures)]
+
+    @property
     def node_ids(self) -> dict[str, int]:
         """Number of each machine: its position in the topology, counted from 1."""
         return {

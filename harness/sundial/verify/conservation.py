@@ -50,7 +50,7 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
     """Of all frames of a run; `ports` as of `headers.ports`. `run`: for the answers of ARP to its routers."""
     last = under_way(frames, ports)
     if run is not None and ports["forwards"].any():
-        read = partial(octets_of, files=[(run.path / name, name) for name in sorted(run.captures)])
+        read = partial(octets_of, files=run.capture_files)
         last = pl.concat([last, _unresolved(frames, ports, read).cast(last.schema)])
         last = last.group_by("row").agg(pl.col("under_way").max())
     severed = frames.filter(pl.col("fate") == LOST, pl.col("fate_rule").is_not_null())["row"]

@@ -80,7 +80,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     samples = load_samples(run)
     protocols, transports = socket_protocols(), own_transports()
     calls = socket_calls(run, samples, protocols)
-    files = [(run_dir / name, name) for name in sorted(run.captures)]
+    files = run.capture_files
     without_frames = aside.submit(_check_without_frames, run, samples)
     on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
     directory.refuse_older(run, on_wire)

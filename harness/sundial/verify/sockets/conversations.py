@@ -299,7 +299,7 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
     known = flows.add_flows(frames, table).filter(pl.col("flow").is_not_null())
     conns = tcp.connections(known)
     placed = tcp.positions(known, conns).with_columns(data=pl.col("tcp_length").cast(pl.Int64))
-    files = [(run.path / name, name) for name in sorted(run.captures)]
+    files = run.capture_files
     # What came before its connection has no place in a stream; nothing explains it.
     begun = placed.filter(pl.col("conn").is_not_null())
     sent = begun.filter(pl.col("view") == "sent", pl.col("data") > 0).sort("conn", "reply", "pos", "time_ns", "row")

@@ -115,7 +115,7 @@ class _Verification(Verification[Service]):
         run, frames = self.run, self.frames
         self.end_ns = int(frames["time_ns"].max() or 0) if frames.height else 0  # type: ignore[arg-type]
         ends = {end for each in self.services for end in each.ends}
-        files = [(run.path / name, name) for name in sorted(run.captures)]
+        files = run.capture_files
         self.seen = sightings(run, frames, ends)
         self.own = own_frames(run, self.seen, self.ports)
         read = partial(octets_of, files=files)

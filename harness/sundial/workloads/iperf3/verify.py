@@ -79,7 +79,7 @@ class _Iperf3(Verifier):
         if not tests:
             return Background(_findings(rows))
         table = _flows(run, tests, frames)
-        files: Files = [(run.path / name, name) for name in sorted(run.captures)]
+        files: Files = run.capture_files
         known = flows.add_flows(frames, table).filter(pl.col("flow").is_not_null())
         known = known.with_columns(call=pl.lit(None, pl.UInt32))
         streams = open_connections(known, files)

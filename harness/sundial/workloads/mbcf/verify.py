@@ -214,7 +214,7 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
 
 def _held_back(run: RunDirectory, frames: pl.DataFrame) -> dict[str, list[tuple[int, int]]]:
     """By port: from when until when its adapter may have kept a frame back."""
-    files = [(run.path / name, name) for name in sorted(run.captures)]
+    files = run.capture_files
     ports = frames.select("row", "time_ns", port=pl.coalesce("fate_adapter", "interface"))
     held = held_back(run, frames, files).join(ports, on="row")
     spans: dict[str, list[tuple[int, int]]] = {}

@@ -182,7 +182,7 @@ def _lengths(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
 def _contents(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     """Every byte behind the xid of what is asked and answered; of a datagram in fragments, those of the first."""
     table = udp.filter(pl.col("fragment_offset") == 0, pl.col("udp_length").is_not_null())
-    octets = octets_of(table, [(run.path / name, name) for name in run.captures])
+    octets = octets_of(table, run.capture_files)
     head = table["ip_header"].cast(pl.Int64).to_numpy() + ETHERNET_HEADER + UDP_HEADER
     ends = (ETHERNET_HEADER + table["ip_length"].cast(pl.Int64)).to_numpy()
     lengths = np.minimum(table["udp_length"].cast(pl.Int64).to_numpy() - UDP_HEADER, ends - head)

@@ -45,7 +45,7 @@ class _Vmmc:
         if seen.is_empty() and calls.is_empty():
             return Settled(calls)
         packets = _packets(seen)
-        files = [(run.path / name, name) for name in sorted(run.captures)]
+        files = run.capture_files
         mips = _mips(run)
         imports, faults = find_imports(packets, partial(octets_of, files=files), mips)
         evidence = Evidence(

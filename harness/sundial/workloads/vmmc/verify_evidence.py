@@ -137,7 +137,7 @@ class Evidence:
     @property
     def files(self) -> list[tuple[Path, str]]:
         """The captures, and their names in the table of frames."""
-        return [(self.run.path / name, name) for name in sorted(self.run.captures)]
+        return self.run.capture_files
 
     def octets(self, packets: pl.DataFrame) -> Octets:
         """The bytes of some packets, header included, in their order."""
