@@ -160,7 +160,8 @@ class _Runs:
         place = int(np.searchsorted(self._like, at))
         if place == len(self._like) or self._like[place] != at:
             return np.array([at], np.int64)
-        return self._like[place : int(self._breaks[np.searchsorted(self._breaks, place)]) + 1]
+        found: _Numbers = self._like[place : int(self._breaks[np.searchsorted(self._breaks, place)]) + 1]
+        return found
 
 
 def _refuse(path: Path, found: Blocks, rules: Mapping[str, _Mask]) -> None:

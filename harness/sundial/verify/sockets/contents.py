@@ -8,6 +8,7 @@ numbers are compared together. That what arrives is what was sent is `headers`' 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ import polars as pl
 from sundial.expect import Call
 from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.observe import octets_of
+from sundial.observe.octets import Numbers
 from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.frames import turn
 from sundial.verify.sockets.protocol import Bytes, Files, Part, Setting, SocketProtocol
@@ -143,27 +145,38 @@ def check_contents(
     )  # fmt: skip
     parts = [none()]
     for (capture,), captured in table.group_by("capture", maintain_order=True):
-        octets = octets_of(captured.head(1), [file for file in files if file[1] == capture])
+        octets, read = octets_of(captured.head(1), [file for file in files if file[1] == capture]), 0
         alike = ["protocol", "kind", "reply", "records", "begin", "length"]
-        for _, group in captured.group_by(alike, maintain_order=True):
-            height = max(1, _AT_ONCE // group["length"][0])
-            for piece in group.iter_slices(height):
-                parts.append(_compare(piece, np.asarray(octets.data), expected, settings, protocols))
-                octets.forget()
+        # In order, groups are slices of columns: polars has its price for each, and groups may have few pieces.
+        placed = captured.with_row_index("place")
+        ordered = placed.with_columns(group=pl.col("place").min().over(alike)).sort("group", "place")
+        numbers = {name: ordered[name].cast(pl.Int64).fill_null(0).to_numpy() for name in _NUMBERS}
+        starts = (ordered["octets_begin"] + ordered["at"]).to_numpy()
+        firsts = np.flatnonzero(np.diff(ordered["group"].cast(pl.Int64).to_numpy(), prepend=-1)).tolist()
+        for like, first, end in zip(
+            ordered[firsts].iter_rows(named=True), firsts, [*firsts[1:], ordered.height], strict=True
+        ):
+            height = max(1, _AT_ONCE // like["length"])
+            for at in range(first, end, height):
+                some = slice(at, min(at + height, end))
+                part = _part(like, {name: values[some] for name, values in numbers.items()}, expected, settings)
+                seen = np.lib.stride_tricks.sliding_window_view(np.asarray(octets.data), part.length)[starts[some]]
+                right = protocols[like["protocol"]].content(part, seen)
+                if right is not None and not np.array_equal(seen, right):
+                    pieces = ordered[some]
+                    parts.append(as_table(_differences(pieces, part, protocols[like["protocol"]], seen, right)))
+                read += (some.stop - some.start) * part.length
+                if read > _AT_ONCE:
+                    octets.forget()
+                    read = 0
     return pl.concat(parts)
 
 
-def _compare(
-    pieces: pl.DataFrame,
-    data: Bytes,
-    expected: Sequence[Call],
-    settings: Sequence[Setting],
-    protocols: Mapping[str, SocketProtocol],
-) -> pl.DataFrame:
-    """Pieces of messages that are alike, at one place in them."""
-    like = pieces.row(0, named=True)
-    protocol = protocols[like["protocol"]]
-    part = Part(
+def _part(
+    like: Mapping[str, Any], numbers: dict[str, Numbers], expected: Sequence[Call], settings: Sequence[Setting]
+) -> Part:
+    """Of pieces of messages that are alike, at one place in them."""
+    return Part(
         like["transport"],
         like["procedure"],
         like["size"],
@@ -173,14 +186,8 @@ def _compare(
         tuple(int(each) for each in like["records"].split(",") if each),
         expected[like["kind"]],
         settings[like["setting"]].options,
-        {name: pieces[name].cast(pl.Int64).fill_null(0).to_numpy() for name in _NUMBERS},
+        numbers,
     )
-    starts = (pieces["octets_begin"] + pieces["at"]).to_numpy()
-    seen = np.lib.stride_tricks.sliding_window_view(data, part.length)[starts]
-    right = protocol.content(part, seen)
-    if right is None or np.array_equal(seen, right):
-        return none()
-    return as_table(_differences(pieces, part, protocol, seen, right))
 
 
 def _differences(
