@@ -41,6 +41,8 @@ OVERTAKEN_NS = 1_000_000_000
 """A frame may be overtaken by others that were sent so much later, and as much later again as one was on its way."""
 
 
+_GIVEN_UP = "excessive collisions"
+
 _ON_THE_WAY = (
     "row", "capture", "interface", "time_ns", "direction", "fate", "fate_to", "octets_hash", "eth_target", "corrupted",
 )  # fmt: skip
@@ -197,7 +199,8 @@ def _missing(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataF
     came = frames.filter(seen, hears, pl.col("direction") == INBOUND, pl.col("interface") == port)
     fates = frames.filter(pl.col("fate_to") == port)
     step = pl.col("fate").replace_strict({LOST: -1, DROPPED: -1, DUPLICATED: 1}, default=0, return_dtype=pl.Int64)
-    if sent.height - sent["corrupted"].sum() + fates.select(step.sum()).item() <= came.height:
+    # What was corrupted has come, too, with other bytes.
+    if sent.height + fates.select(step.sum()).item() <= came.height:
         return pl.DataFrame(schema={"sent_ns": pl.Int64, "since_ns": pl.Int64, "row": frames.schema["row"]})
     changed = fates.group_by("octets_hash").agg(change=step.sum())
     table = (
@@ -283,12 +286,15 @@ def _fates(table: pl.DataFrame, ports: pl.DataFrame, heard: Hearing) -> pl.DataF
 
 
 def _collisions(table: pl.DataFrame) -> pl.DataFrame:
-    """A frame that collided is sent, or given up, before its station sends another one."""
+    """A frame that collided is sent, or given up, before its station sends another one. What the adapter refuses
+    meanwhile is behind it."""
     reports = table.filter(pl.col("fate") == COLLISION).with_columns(port="fate_adapter")
     if reports.is_empty():
         return none()
     sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND).with_columns(port="interface")
-    given_up = table.filter(pl.col("fate") == DROPPED).with_columns(port="fate_adapter")
+    given_up = table.filter(pl.col("fate") == DROPPED, pl.col("fate_rule") == _GIVEN_UP).with_columns(
+        port="fate_adapter"
+    )
     names = ["capture", "port", "time_ns", "octets_hash", "row"]
     ends = pl.concat([sent.select(names), given_up.drop_nulls("port").select(names)]).sort("time_ns", "row")
     # Reports come before what is sent at the same instant: a frame collides while it is being sent.
