@@ -27,7 +27,7 @@ class Death:
     answers_it: bool
     restarts: bool
     keeps: bool
-    """It answers a request that it has executed already with the reply that it keeps, which is no call."""
+    """It answers a request that it has executed already with the reply that it keeps; that counts as none."""
 
 
 Request = tuple[int, int | None, bool]
