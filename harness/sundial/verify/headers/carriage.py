@@ -174,18 +174,25 @@ def under_way(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     """row, under_way: of frames that were on their way when the run ended how many copies were.
 
     Where the law of a wire is known (`ports.timed`), these are all that may have been: it says of each whether it was
-    due. Elsewhere they are as many as the fabric counts of each port, the last ones. `frames` as of `with_corrupted`,
-    `ports` as of `ports_of`.
+    due. Elsewhere they are as many as the fabric counts of each port, the last ones; with those that it counts as
+    received and that the capture, which ended before, does not show. `frames` as of `with_corrupted`, `ports` as of
+    `ports_of`.
     """
     nothing = pl.DataFrame(schema={"row": frames.schema["row"], "under_way": pl.Int64})
     found = [nothing]
-    for capture, *port, number, timed in (
-        ports.filter((pl.col("undelivered") > 0) | pl.col("timed"))
-        .select(pl.col("end").str.extract(r"^([^|]*)"), "port", "mac", "joins", "undelivered", "timed")
-        .iter_rows()
-    ):
+    came = frames.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
+    shown = dict(came.group_by("end").len().iter_rows())
+    for end, *port, number, arrived, timed in ports.select(
+        "end", "port", "mac", "joins", "undelivered", "arrived", "timed"
+    ).iter_rows():
+        cut = max(0, arrived - shown.get(end, 0))
+        if not timed and number + cut == 0:
+            continue
+        capture = end.partition("|")[0]
         missing = _missing(frames.select(_ON_THE_WAY).filter(pl.col("capture") == capture), *port)
-        last = missing.filter(pl.col("sent_ns") >= pl.col("since_ns")) if timed else missing.head(number)
+        recent = pl.col("sent_ns") >= pl.col("since_ns")
+        counted = missing.head(number + cut).filter(recent | (pl.int_range(pl.len()) < number))
+        last = missing.filter(recent) if timed else counted
         found.append(last.group_by("row").agg(under_way=pl.len().cast(pl.Int64)))
     return pl.concat(found).group_by("row").agg(pl.col("under_way").max())
 
