@@ -150,9 +150,9 @@ def _without_unnumbered(table: pl.DataFrame, unnumbered: pl.Expr, key: list[str]
 
 
 def _linux_tcp(table: pl.DataFrame, opening: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    """Adds least and most: 1, but where packets pass before they are cut. There each has a number for each of its segments
-    (net/ip.h, ip_select_ident_segs), which are half the largest window of the peer at least (net/ipv4/tcp_output.c,
-    tcp_bound_to_half_wnd)."""
+    """Adds least and most: 1, but where packets pass before they are cut. There each has a number for each of its
+    segments (net/ip.h, ip_select_ident_segs), which are half the largest window of the peer at least
+    (net/ipv4/tcp_output.c, tcp_bound_to_half_wnd)."""
     flow = ["source", "target", "source_port", "target_port"]
     peers = opening.group_by(flow).agg(half=pl.col("tcp_window").min() // 2)
     swapped = {"source": "target", "target": "source", "source_port": "target_port", "target_port": "source_port"}
