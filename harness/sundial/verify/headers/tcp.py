@@ -331,7 +331,8 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
         .join(refused, on=["conn", "tcp_ack"], how="left", maintain_order="left")
     )
     alone = pl.col("tcp_flags") == RST
-    closed = pl.col("finished_at").is_not_null() | pl.col("reset_before") | pl.col("isn").is_null()
+    closed = pl.col("finished_at").is_not_null() | pl.col("isn").is_null()
+    closed |= pl.col("reset_before") | pl.col("reset_in")
     # Linux gives the connection up (tcp_close) before its reset leaves: what comes meanwhile is answered.
     given_up_ns = pl.col("time_ns").filter(~alone).min().over("conn")
     closed |= (pl.col("time_ns") >= given_up_ns - AT_ONCE_NS).fill_null(False)
