@@ -2,7 +2,8 @@
 """Frames that the wire corrupted: they arrive, but perhaps as something that belongs to no call.
 
 The fate interface has a corrupted frame as it arrives, and names the bit that was flipped. Any field may be hit: only
-the bytes tell which frame it was before.
+the bytes tell which frame it was before. What a bridge's tc-netem(8) corrupts has no such record: there it is a frame
+that the bridge sent and had not received, and one bit tells it from one that it had.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import polars as pl
 
 from sundial.observe import Octets
 from sundial.observe.headers import ARP, ETHERNET
-from sundial.verify.frames import CORRUPTED, OUTBOUND
+from sundial.verify.frames import CORRUPTED, INBOUND, OUTBOUND
 
 Read = Callable[[pl.DataFrame], Octets]
 """The bytes of rows of the table of frames."""
 
-
+CORRUPT = "corrupt"
+"""The word of tc-netem(8)."""
 _SOURCE_MAC = (6, 11)
 _ARP = 28
 _UDP_CHECKSUM_AT = 6
@@ -26,12 +28,14 @@ _PACKET = ("protocol", "source", "target", "ip_id", "fragment_offset", "ip_lengt
 """What a router leaves as it is."""
 
 
-def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
+def with_corrupted(frames: pl.DataFrame, read: Read, ports: pl.DataFrame | None = None) -> pl.DataFrame:
     """Adds `corrupted`: how many copies of a frame the wire corrupted after the frame was sent at a port; `damaged`:
     whether this is such a copy, which its receiver discards; and `passes_ip`: whether it does so behind IP, since the
-    IP header is right. What is in the headers of a damaged frame says nothing about who sent it."""
+    IP header is right. What is in the headers of a damaged frame says nothing about who sent it. `ports`: as of
+    `headers.ports`, for bridges that corrupt."""
     reports = frames.filter(pl.col("fate") == CORRUPTED)
-    if reports.is_empty():
+    bridged = reports.clear() if ports is None else _by_bridges(frames, ports, read)
+    if reports.is_empty() and bridged.is_empty():
         return frames.with_columns(NOTHING_CORRUPTED)
     sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     names = ["capture", "interface", "octets_hash"]
@@ -51,7 +55,7 @@ def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
         .drop_nulls("row")
     )
     counted = found.group_by("row").agg(corrupted=pl.len())
-    harmful = reports.filter(~_harmless())
+    harmful = pl.concat([reports, bridged]).filter(~_harmless())
     behind_ip = (pl.col("fate_byte") >= ETHERNET + pl.col("ip_header").cast(pl.Int64)) & pl.col("ip_checksum_right")
     packets = harmful.filter(behind_ip).select(_PACKET).drop_nulls().unique().with_columns(passes_ip=True)
     # A router passes on what it has no reason to discard, and makes another frame of it.
@@ -78,6 +82,44 @@ def intact(frames: pl.DataFrame) -> pl.DataFrame:
     """Without frames that their receiver discards, since the wire corrupted them."""
     # Nearly always none is, and then nothing is copied.
     return frames.filter(~pl.col("damaged")) if frames["damaged"].any() else frames
+
+
+def _by_bridges(frames: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:
+    """What the netem of bridges corrupted, as the bridges sent it, with the bit that was flipped."""
+    joining = ports.filter("joins").select("end", "machine", corrupts=pl.col("netem").str.contains(CORRUPT))
+    if not joining["corrupts"].any():
+        return frames.clear()
+    seen = frames.filter(pl.col("fate").is_null()).join(joining, on="end", how="inner", maintain_order="left")
+    came = seen.filter(pl.col("direction") == INBOUND)
+    left = seen.filter(pl.col("direction") == OUTBOUND, "corrupts")
+    others = left.join(came, on=["machine", "octets_hash"], how="anti", maintain_order="left")
+    bits = one_bit_off(others, came, read)
+    flipped = pl.DataFrame(
+        [(row, bit % 8, bit // 8) for row, bit in bits.items()],
+        schema={name: frames.schema[name] for name in ("row", "fate_bit", "fate_byte")},
+        orient="row",
+    )
+    return frames.drop("fate_bit", "fate_byte").join(flipped, on="row", how="inner").select(frames.columns)
+
+
+def one_bit_off(sent: pl.DataFrame, received: pl.DataFrame, read: Read) -> dict[int, int]:
+    """Rows of frames that differ in one bit from one of the same length which their `machine` received before, and
+    that bit, counted from the first octet's lowest one."""
+    bits = {}
+    for place, (row, machine, length, at_ns) in enumerate(
+        sent.select("row", "machine", "frame_length", "time_ns").iter_rows()
+    ):
+        candidates = received.filter(
+            pl.col("machine") == machine, pl.col("frame_length") == length, pl.col("time_ns") < at_ns
+        )
+        number = int.from_bytes(read(sent[place]).frame(0), "little")
+        octets = read(candidates)
+        for other in range(candidates.height):
+            changed = number ^ int.from_bytes(octets.frame(other), "little")
+            if changed.bit_count() == 1:
+                bits[row] = changed.bit_length() - 1
+                break
+    return bits
 
 
 def _harmless() -> pl.Expr:

@@ -84,9 +84,9 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     without_frames = aside.submit(_check_without_frames, run, samples)
     on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
     directory.refuse_older(run, on_wire)
-    on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files))
-    calls = reconnected(run, calls, on_wire)
     network, ports = network_of(run), ports_of(run)
+    on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files), ports)
+    calls = reconnected(run, calls, on_wire)
     frames = latest_hand_in(on_wire, network)
     # What asks for no calls, while they are looked for.
     own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 
 import polars as pl
 
-from sundial.verify.corruption import Read, hashes_before
+from sundial.verify.corruption import CORRUPT, Read, hashes_before, one_bit_off
 from sundial.verify.findings import findings, none
 from sundial.verify.frames import (
     COLLISION,
@@ -323,9 +323,9 @@ def _passed_on(table: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataF
         twice=twice,
     )
     wrong = counted.filter(out, (pl.col("left") > pl.col("came")) & ~(pl.col("twice") & (pl.col("came") > 0)))
-    changes = wrong.filter(pl.col("netem").str.contains("corrupt"))
+    changes = wrong.filter(pl.col("netem").str.contains(CORRUPT))
     if not changes.is_empty():
-        wrong = wrong.filter(~pl.col("row").is_in(_nearly_received(changes, seen.filter(~out), read)))
+        wrong = wrong.filter(~pl.col("row").is_in(list(one_bit_off(changes, seen.filter(~out), read))))
     return findings(
         wrong.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")),
         pl.lit(True),
@@ -333,20 +333,3 @@ def _passed_on(table: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataF
         pl.lit("one that it received before"),
         pl.format("{} bytes that it did not", "frame_length"),
     )
-
-
-def _nearly_received(sent: pl.DataFrame, received: pl.DataFrame, read: Read) -> list[int]:
-    """Rows that differ in one bit from a frame of the same length which the machine received before (tc-netem(8))."""
-    rows = []
-    for row in sent.iter_rows(named=True):
-        candidates = received.filter(
-            pl.col("machine") == row["machine"],
-            pl.col("frame_length") == row["frame_length"],
-            pl.col("time_ns") < row["time_ns"],
-        )
-        number = int.from_bytes(read(sent.filter(pl.col("row") == row["row"])).frame(0))
-        octets = read(candidates)
-        others = (int.from_bytes(octets.frame(place)) for place in range(candidates.height))
-        if any((number ^ other).bit_count() == 1 for other in others):
-            rows.append(row["row"])
-    return rows
