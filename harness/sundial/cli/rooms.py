@@ -625,6 +625,11 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
     return folder, pure.to_json(found), pure.to_text(found)
 
 
+def identities(recipe: str | None) -> Any:
+    """What identifies runs, from what is built on this host: `.of(experiment)`. Raises BadInput."""
+    return _room("sundial.sweep.known").Identities(recipe)
+
+
 def certify(progress: Progress, *, again: bool) -> dict[str, Any]:
     """Certify the emulator for virtual time unless it is known, or `again`; answers its version and on what that rests.
 

@@ -48,7 +48,7 @@ class RunRecord:
         self._document: dict[str, Any] = {
             "version": VERSION,
             "status": "interrupted",
-            "error": {"error": "Interrupted", "exit_code": 130, "message": DIED, "hint": None},
+            "error": {"error": "Interrupted", "exit_code": 130, "message": DIED, "hint": None, "whose": "host"},
             "scenario": None if scenario is None else dict(scenario),
             "topology": dict(topology),
             "seed": seed,

@@ -20,6 +20,9 @@ class Failure(OpenForm):
     exit_code: int
     message: str
     hint: str | None
+    whose: Literal["host", "run"] | None = None
+    """run: the same run fails in the same way on any host; host: it may pass when made again. Earlier versions did not
+    write it."""
 
 
 class ImageDigests(Form):
