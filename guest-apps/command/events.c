@@ -162,12 +162,14 @@ static void record(const struct event *event, enum verb verb, const char *state,
                    bool met)
 {
     json_t *line = samples_object("event");
+    uint64_t now = clock_now_ns();
 
     json_object_set_new(line, "number", json_integer(command_number(event->options, "number", 0)));
     json_object_set_new(line, "name", json_string(event->program->name));
     json_object_set_new(line, "verb", json_string(NAMES[verb]));
+    json_object_set_new(line, "at", json_integer((json_int_t)now));
     json_object_set_new(line, "due", json_integer((json_int_t)(due - zero_ns)));
-    json_object_set_new(line, "at", json_integer((json_int_t)(clock_now_ns() - zero_ns)));
+    json_object_set_new(line, "late", json_integer((json_int_t)(now - due)));
     json_object_set_new(line, "state", json_string(state));
     json_object_set_new(line, "met", json_boolean(met));
     samples_put(line);

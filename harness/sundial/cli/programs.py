@@ -14,7 +14,7 @@ from sundial.units import counted
 
 _BEGINNINGS = {kind: b'{"type":"%s"' % kind.encode() for kind in ("program", "event")}
 _TAIL = 4096
-_EVENT = ("number", "name", "verb", "due", "at", "state", "met")
+_EVENT = ("number", "name", "verb", "due", "late", "state", "met")
 
 
 def programs_of(run: Path) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def events_of(run: Path) -> list[dict[str, Any]]:
         for file in run.glob("nodes/*/programs")
         for record in _records(file.parent / "samples.jsonl", "event")
     ]
-    return sorted(found, key=lambda each: (each["at"], each["machine"]))
+    return sorted(found, key=lambda each: (each["due"] + each["late"], each["machine"]))
 
 
 def _records(samples: Path, kind: str) -> Iterator[dict[str, Any]]:
@@ -85,6 +85,6 @@ def print_programs(programs: Sequence[dict[str, Any]]) -> None:
 def print_events(events: Sequence[dict[str, Any]]) -> None:
     """A line for each event on a program."""
     for number, each in enumerate(events):
-        at = f"{each['due'] / 1e6:.3f} ms, {(each['at'] - each['due']) / 1e3:.1f} us late"
+        at = f"{each['due'] / 1e6:.3f} ms, {each['late'] / 1e3:.1f} us late"
         what = f"{each['verb']}, {at}" if each["met"] else f"{each['verb']} NOT DONE, it is {each['state']}, {at}"
         click.echo(f"{'events' if number == 0 else '':<8} {each['machine']} {each['name']}: {what}")

@@ -165,7 +165,7 @@ class Program(Form):
 
 
 class Event(Form):
-    """A machine has carried out an event of the timeline. Times in ns since zero of the run."""
+    """A machine has carried out an event of the timeline."""
 
     type: Literal["event"]
     step: Natural
@@ -176,9 +176,12 @@ class Event(Form):
     """The program."""
     verb: Literal["pause", "continue", "kill", "restart", "start"]
     """`continue` and `start` are also the end of a `pause` and a `kill` for a time."""
+    at: Natural
+    """Clock reading when it had been done."""
     due: int
-    at: int
-    """When it had been done."""
+    """When it was due, in ns since zero of the run; under the real clock, since the programs could start."""
+    late: int
+    """From then to `at`, in ns."""
     state: Literal["waiting", "running", "paused", "ended"]
     """The state of the program before it."""
     met: bool

@@ -16,8 +16,9 @@ from sundial.report.workload import Records, WorkloadReport
 class _Programs(RecordsAlone):
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         yield from super().tables(records, samples)
-        events = [{**each, "late": each["at"] - each["due"]} for each in records.get("event", [])]
-        table = scalars("events on programs (times in ns)", events, skip=("type", "step", "app", "at"))
+        table = scalars(
+            "events on programs (times in ns)", records.get("event", []), skip=("type", "step", "app", "at")
+        )
         if table:
             yield table
 

@@ -123,7 +123,8 @@ def _check_records(
     exact = run.clock == "virtual"
     if exact:  # clocks of machines have one zero only there
         rows += check_order(workload, found)
-    rows += check_events(network.events, workload, found, by_machine, exact=exact)
+    zeros_ns = {machine: run.nodes[machine].zero_ns for machine in workload.machines}
+    rows += check_events(network.events, workload, found, by_machine, zeros_ns, exact=exact)
     parts.findings.append(as_table(rows))
     return found
 

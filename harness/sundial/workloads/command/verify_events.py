@@ -38,12 +38,13 @@ def check_events(
     workload: Command,
     ran: Sequence[Ran],
     records: Mapping[str, Sequence[Mapping[str, Any]]],
+    zeros_ns: Mapping[str, int],
     *,
     exact: bool,
 ) -> Iterator[Finding]:
-    """All events of a workload. `records`: by machine; `exact`: the clock is virtual."""
+    """All events of a workload. `records`, `zeros_ns`: by machine; `exact`: the clock is virtual."""
     for machine in workload.machines:
-        met = [Met.of(each) for each in records.get(machine, ()) if each["type"] == EVENT]
+        met = [Met.of(each, zeros_ns[machine]) for each in records.get(machine, ()) if each["type"] == EVENT]
         met = [each for each in met if each.name in workload.programs]
         here = {each.name: each for each in ran if each.machine == machine}
         for number, event in events_on(events, workload.programs, machine):
@@ -54,7 +55,7 @@ def check_events(
             if program is not None and (event.after is None or source is not None):
                 yield from _check_event(what, event, own, program, exact)
                 if source is not None and event.after is not None and own:
-                    yield from _check_trigger(what, event.after, own[0], source, records[machine])
+                    yield from _check_trigger(what, event.after, own[0], source, records[machine], zeros_ns[machine])
         for each in met:
             yield Finding(None, f"event {machine} timeline.{each.number}", "none", f"{each.verb} of {each.name}")
     for one in ran:
@@ -82,10 +83,10 @@ def _check_event(what: str, event: Event, own: Sequence[Met], program: Ran, exac
     if rest and rest[0].due_ns != first.due_ns + (event.for_ or 0):
         yield Finding(None, what, f"over at {first.due_ns + (event.for_ or 0)} ns", f"{rest[0].due_ns} ns")
     for each in own:
-        late_ns = each.at_ns - each.due_ns
-        if late_ns < 0 or (exact and late_ns > LATE_NS):
+        of_machine = each.was_due_ns == each.due_ns or not exact
+        if each.late_ns < 0 or not of_machine or (exact and each.late_ns > LATE_NS):
             expected = f"{each.verb} at {each.due_ns} ns, up to {LATE_NS} ns later"
-            yield Finding(None, what, expected, f"at {each.at_ns} ns")
+            yield Finding(None, what, expected, f"at {each.at_ns} ns, {each.late_ns} ns late")
         if each.verb in (PAUSE, CONTINUE, KILL) and each.met != (each.state in _FITTING[each.verb]):
             yield Finding(None, what, f"{each.verb} of a program that is {_states(each.verb)}", f"it is {each.state}")
 
@@ -95,23 +96,22 @@ def _states(verb: str) -> str:
 
 
 def _check_trigger(
-    what: str, after: Trigger, met: Met, source: Ran, records: Sequence[Mapping[str, Any]]
+    what: str, after: Trigger, met: Met, source: Ran, records: Sequence[Mapping[str, Any]], zero_ns: int
 ) -> Iterator[Finding]:
     """An event does not come before what it waits for."""
-    came_ns = met.due_ns - (after.delay or 0)
+    came_ns = met.was_due_ns - (after.delay or 0)
     if after.line is None:
         if came_ns < source.lives[0].end_ns:
             yield Finding(None, what, f"due after the end of {source.name}, at {source.lives[0].end_ns} ns",
-                          f"{met.due_ns} ns")  # fmt: skip
+                          f"{met.was_due_ns} ns")  # fmt: skip
         return
     if any(source.record[stream]["kept"] < source.record[stream]["bytes"] for stream in STREAMS):
         return  # The line may be among what was only counted.
-    zero_ns = source.record["start"] - source.lives[-1].start_ns
     lines = (_first_line(after.line, pieces(records, source.name, stream)) for stream in STREAMS)
     seen = [at - zero_ns for at in lines if at is not None]
     if not seen or came_ns < min(seen):
         expected = f"due after a line of {source.name} that matches {after.line!r}"
-        yield Finding(None, what, expected, f"{met.due_ns} ns; the line: {f'{min(seen)} ns' if seen else 'none'}")
+        yield Finding(None, what, expected, f"{met.was_due_ns} ns; the line: {f'{min(seen)} ns' if seen else 'none'}")
 
 
 def _first_line(pattern: str, written: Sequence[tuple[int, bytes]]) -> int | None:
@@ -143,7 +143,7 @@ def pauses(ran: Ran) -> list[tuple[int, int]]:
         if each.verb == "pause":
             since = each.at_ns
         elif since is not None and (each.verb in ("continue", "restart") or each.signal == "KILL"):
-            found.append((since, each.due_ns))
+            found.append((since, each.was_due_ns))
             since = None
     if since is not None:
         found.append((since, ran.end_ns))

@@ -26,6 +26,8 @@ class Met:
     name: str
     verb: str
     due_ns: int
+    """By the machine's own zero, which under the real clock is when its programs could start."""
+    late_ns: int
     at_ns: int
     state: str
     met: bool
@@ -33,10 +35,16 @@ class Met:
     """That of a kill, as the timeline has it."""
 
     @classmethod
-    def of(cls, record: Mapping[str, Any], signal: str | None = None) -> Met:
-        """As recorded."""
+    def of(cls, record: Mapping[str, Any], zero_ns: int, signal: str | None = None) -> Met:
+        """As recorded, with clock readings."""
         number, name, verb, state = (record[field] for field in ("number", "name", "verb", "state"))
-        return cls(number, name, verb, record["due"], record["at"], state, record["met"], signal)
+        at_ns = record["at"] - zero_ns
+        return cls(number, name, verb, record["due"], record["late"], at_ns, state, record["met"], signal)
+
+    @property
+    def was_due_ns(self) -> int:
+        """When it was due, on the axis of `at_ns`."""
+        return self.at_ns - self.late_ns
 
     @property
     def ends(self) -> bool:
@@ -126,7 +134,7 @@ def read_records(
     if seen != planned:
         words = [", ".join(f"{role} {name}" for name, role in each) or "none" for each in (planned, seen)]
         return [], [Finding(None, f"program {machine} records", words[0], words[1])]
-    met = [Met.of(each, _signal(events, each)) for each in records if each["type"] == EVENT]
+    met = [Met.of(each, zero_ns, _signal(events, each)) for each in records if each["type"] == EVENT]
     ran = [
         Ran(
             machine,

@@ -134,7 +134,8 @@ def _program(name: str, role: str, lives: list[tuple[int, int, int | None, int |
 
 def _event(number: int, verb: str, due: float, state: str, met: bool = True, late: float = 0.1) -> dict[str, Any]:
     return {"type": "event", "step": 0, "app": "command", "number": number, "name": "web", "verb": verb,
-            "due": int(due * MS), "at": int((due + late) * MS), "state": state, "met": met}  # fmt: skip
+            "due": int(due * MS), "late": int(late * MS), "at": ZERO + int(due * MS) + int(late * MS), "state": state,
+            "met": met}  # fmt: skip
 
 
 OUTPUT = {"type": "output", "step": 0, "app": "command", "name": "put", "stream": "stdout", "at": ZERO + 2500 * MS,
@@ -156,7 +157,7 @@ def _findings(folder: Path, records: list[dict[str, Any]]) -> list[str]:
     ran, missing = read_records(workload, "server", ZERO, records, events)
     written = outputs(records)
     found = [*missing, *(row for each in ran for row in check_ran(each, written))]
-    found += check_events(events, workload, ran, {"server": records}, exact=True)
+    found += check_events(events, workload, ran, {"server": records}, {"server": ZERO, "client": ZERO}, exact=True)
     return [f"{each.field}: {each.expected}; {each.seen}" for each in found]
 
 
@@ -171,16 +172,17 @@ def _changed(place: int, **fields: Any) -> list[dict[str, Any]]:
 DAMAGES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "an event is missing": ([*EVENTS[2:], WEB, PUT], "timeline.0: pause web"),
     "its end is missing": ([EVENTS[0], *EVENTS[2:], WEB, PUT], ""),
-    "it comes early": (_changed(0, at=999 * MS), "timeline.0: pause at"),
-    "it comes late": (_changed(0, at=1002 * MS), "timeline.0: pause at"),
-    "it was due at another time": (_changed(0, due=999 * MS, at=999 * MS), "timeline.0: due at"),
+    "it comes early": (_changed(0, at=ZERO + 999 * MS, late=-MS), "timeline.0: pause at"),
+    "it comes late": (_changed(0, at=ZERO + 1002 * MS, late=2 * MS), "timeline.0: pause at"),
+    "its readings differ": (_changed(0, at=ZERO + 1001 * MS), "timeline.0: pause at"),
+    "it was due at another time": (_changed(0, due=999 * MS, at=ZERO + 999 * MS, late=0), "timeline.0: due at"),
     "its end was due at another time": (_changed(1, due=1099 * MS), "timeline.0: over at"),
     "it did nothing": (_changed(2, met=False, state="waiting"), "timeline.1"),
     "it does another thing": (_changed(0, verb="restart"), "timeline.0: pause, continue"),
     "another program": (_changed(0, name="put"), "timeline.0"),
     "twice": ([EVENTS[0], *EVENTS, WEB, PUT], "timeline.0"),
     "that the timeline does not have": ([_event(7, "kill", 5, "running"), *EVENTS, WEB, PUT], "timeline.7: none"),
-    "before its line": (_changed(5, due=2499 * MS, at=2499 * MS), "timeline.2: due after a line"),
+    "before its line": (_changed(5, due=2499 * MS, at=ZERO + 2499 * MS, late=0), "timeline.2: due after a line"),
     "without its line": ([*EVENTS[:4], OUTPUT | {"data": base64.b64encode(b"rxx\n").decode()}, EVENTS[5], WEB, PUT],
                          "timeline.2: due after a line"),
     "a life too many": ([*EVENTS, _program("web", "service", [(10, 900, 0, None), (901, 2001, None, 9),
