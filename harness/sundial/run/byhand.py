@@ -42,7 +42,7 @@ class ByHand:
         name = segment_of(event, segments)
         state = state_at([*self._events, event], name, segments, event.at)
         at_ns = change(name, change_of(segments[name], name, self._network, state))
-        event = event.model_copy(update={"at": at_ns})
+        event = event.model_copy(update={"at_": at_ns})
         self._events.append(event)
         return event
 
