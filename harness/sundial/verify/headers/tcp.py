@@ -6,6 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.observe.headers import TCP
+from sundial.observe.tcp_options import BLOCKS, tcp_options
 from sundial.verify.corruption import Read
 from sundial.verify.findings import findings, none
 from sundial.verify.headers.ip import checksum_wrong, pseudo_header
@@ -20,7 +21,6 @@ from sundial.verify.headers.tcp_events import (
     with_history,
     with_positions,
 )
-from sundial.verify.headers.tcp_options import BLOCKS, tcp_options
 
 UNPROVEN = (
     "initial sequence numbers, window scales and the sizes of windows, which a TCP may choose",
