@@ -109,8 +109,8 @@ def _change(written: Mapping[str, Any], values: Sequence[str], topology: str | N
     for value in values:
         override = parse_override(value, verb, "loss=5%")
         source.put(override.path, override.value, override.origin)
-    event = validate(source, Event).model_dump(mode="json", exclude_none=True, exclude={"at_"})
-    made = rooms.change(event, topology)
+    asked = validate(source, Event).model_dump(mode="json", exclude_none=True, exclude={"at_"})
+    made = rooms.change(asked, topology)
     if as_json:
         print_json(made)
         return
