@@ -83,7 +83,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     calls = socket_calls(run, samples, protocols)
     files = run.capture_files
     without_frames = aside.submit(_check_without_frames, run, samples)
-    on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
+    on_wire = with_places(read_frames(files, run.epoch_ns))
     directory.refuse_older(run, on_wire)
     network, ports = network_of(run), ports_of(run)
     on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files), ports)

@@ -15,6 +15,9 @@ import polars as pl
 import pytest
 
 from sundial.errors import BadInput
+from sundial.model.network import build_network
+from sundial.model.timeline import Event
+from sundial.model.topology import Topology
 from sundial.observe import octets_of, open_run, read_frames
 from sundial.verify.corruption import with_corrupted
 from sundial.verify.frames import with_places
@@ -242,6 +245,28 @@ def test_a_reset_has_a_cause(tmp_path: Path) -> None:
     stream.open()
     bed.send(SERVER, [resummed(bytearray(stream.frame(SERVER, 0x04, 0)))])
     assert fields(bed) == ["tcp.flags.reset"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "bytes_before", "found"),
+    [("kill", 0, []), ("restart", 0, []), ("pause", 0, ["tcp.flags.reset"]), ("kill", 5, ["tcp.flags.reset"])],
+)
+def test_a_kernel_forgets_a_handshake_with_the_program_that_an_event_ended(
+    tmp_path: Path, verb: str, bytes_before: int, found: list[str]
+) -> None:
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
+    stream.open()
+    if bytes_before:
+        stream.write(SERVER, bytes(bytes_before), [bytes_before])
+        bed.send(CLIENT, [stream.frame(CLIENT, ACK, 0)])
+    frame = bytearray(stream.frame(SERVER, RST, bytes_before))
+    frame[18:20] = b"\0\0"
+    bed.send(SERVER, [resummed(frame)])
+    event = Event.model_validate({"at": "1 s", verb: "web"})
+    network = build_network(Topology.model_validate(TOPOLOGY), (event,))
+    with patch("sundial.verify.headers.network_of", lambda _: network):
+        assert [each for each in fields(bed) if each.startswith("tcp")] == found
 
 
 def test_a_reset_after_the_end_answers_what_still_comes(tmp_path: Path) -> None:

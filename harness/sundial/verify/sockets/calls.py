@@ -31,14 +31,6 @@ class SocketCalls:
     flows: pl.DataFrame
     settings: tuple[Setting, ...]
 
-    def ports(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """Ports of servers by protocol and transport."""
-        ports: dict[str, dict[str, tuple[int, ...]]] = {}
-        for (protocol, transport), part in self.flows.group_by("protocol", "transport", maintain_order=True):
-            numbers = tuple(part["server_port"].unique().sort())
-            ports.setdefault(str(protocol), {})[str(transport)] = numbers
-        return ports
-
 
 def socket_calls(run: RunDirectory, samples: RunSamples, protocols: Mapping[str, SocketProtocol]) -> SocketCalls:
     """The samples of all `protocols`, by name."""

@@ -269,9 +269,8 @@ def _fresh(ranges: Iterable[tuple[int, int]]) -> list[int]:
 def messages(segments: pl.DataFrame) -> pl.DataFrame:
     """One row for each call and direction sent over TCP: layout, count, bytes, longest, again, first_ns, rows, xid.
 
-    records and lasts are as tshark gives them, which dissects a whole record once more where it is sent again. Of the
-    segments with their headers: the longest (`with_header_most`), how many are shorter, but for the last, and how many
-    have more options than others; and the longest header.
+    Of the segments with their headers: the longest (`with_header_most`), how many are shorter, but for the last, and
+    how many have more options than others; and the longest header.
     """
     fresh = pl.col("fresh") > 0
     header = pl.col("tcp_header").cast(pl.Int64).filter(fresh)
@@ -291,12 +290,6 @@ def messages(segments: pl.DataFrame) -> pl.DataFrame:
             again=(~fresh).sum(),
             first_ns=pl.col("time_ns").min(),
             rows=pl.col("row"),
-            records=_pairs("record_lengths", fresh).str.join(","),
-            lasts=_pairs("record_lasts", fresh).str.join(","),
             xid=pl.col("rpc_xid").filter(pl.col("rpc_xid").is_not_null()).first(),
         )
     )
-
-
-def _pairs(column: str, where: pl.Expr) -> pl.Expr:
-    return pl.col(column).filter(where & pl.col(column).is_not_null())
