@@ -55,7 +55,8 @@ def shown(headers: Headers, original: Numbers) -> tuple[pl.DataFrame, _Mask]:
     tcp[which] = usual
     tails = whole & ~begins & np.isin(values["protocol"], [TCP, UDP, _ICMP])
     plain = udp | tcp | echo | tails | (is_framed & np.isin(kind, [ARP, *_EXPERIMENTAL]))
-    length = np.where(udp, np.minimum(np.minimum(inside, values["udp_length"]) - _UDP, HEAD_BYTES), 0)
+    recorded = np.minimum(np.minimum(inside, values["udp_length"]), octets.length - _AT) - _UDP
+    length = np.where(udp, np.minimum(recorded, HEAD_BYTES), 0)
     table = pl.DataFrame(
         {
             "ethertype": _few(kind, "0x{:04x}".format),
