@@ -168,7 +168,7 @@ def written(file: Path, frames: Sequence[bytes], lengths: Sequence[int]) -> Path
     return file
 
 
-@pytest.mark.parametrize(("change", "times"), [(whole, 1), (flipped, 200), (cut, 40)], ids=lambda each: str(each))
+@pytest.mark.parametrize(("change", "times"), [(whole, 1), (flipped, 200), (cut, 40)], ids=["whole", "flipped", "cut"])
 def test_frames_of_all_kinds(change: Callable[[bytes, Random], bytes], times: int, tmp_path: Path) -> None:
     generator = Random(1)
     frames = [change(frame, generator) for frame in FRAMES.values() for _ in range(times)]

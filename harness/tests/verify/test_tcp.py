@@ -6,9 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from sundial.verify import Verification, verify_run
+from sundial.verify.sockets.tcp import sent_segments
 from tests.verify.bed import ACK, CLIENT, FIN, RPC_PORT, SERVER, Bed, Stream
 
 
@@ -111,6 +113,27 @@ def test_a_mark_in_two_segments_is_read(tmp_path: Path) -> None:
     assert [(p["field"], p["seen"], p["call"]["xid"]) for p in verify(stream).problems] == [
         ("request.segments", "2,62", 2)
     ]
+
+
+@pytest.mark.parametrize(
+    ("sent", "fresh"),
+    [
+        # Three segments go again as one, which is one retransmission.
+        ([(0, 100), (100, 200), (200, 300), (0, 300)], [(0, 100), (100, 100), (200, 100), (0, 0)]),
+        # The same with new bytes behind them.
+        ([(0, 100), (100, 200), (0, 300)], [(0, 100), (100, 100), (0, 100)]),
+        # One in between was not captured.
+        ([(0, 100), (200, 300), (100, 200), (50, 250)], [(0, 100), (100, 100), (200, 100), (50, 0)]),
+    ],
+)
+def test_bytes_are_fresh_that_were_in_no_segment_before(
+    sent: list[tuple[int, int]], fresh: list[tuple[int, int]]
+) -> None:
+    rows = [(1, False, "sent", pos, stop - pos, place, place) for place, (pos, stop) in enumerate(sent)]
+    names = ["conn", "reply", "view", "pos", "data", "time_ns", "row"]
+    found = sent_segments(pl.DataFrame(rows, names, orient="row"))
+    assert sorted(found.select("pos", "fresh").rows()) == sorted(fresh)
+    assert found.filter(pl.col("fresh") > 0).select(pl.col("stop") - pl.col("fresh")).to_series().is_sorted()
 
 
 def test_a_retransmission_cut_another_way_is_one_too(tmp_path: Path) -> None:

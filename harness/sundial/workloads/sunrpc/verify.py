@@ -101,7 +101,8 @@ class _SunRpc(SocketDefaults):
         return pl.when(message).then(head.str.slice(0, 8)).str.to_integer(base=16, strict=False)
 
     def unsampled(self, calls: pl.DataFrame, settings: Sequence[Setting]) -> pl.DataFrame:
-        """The call with a reply that ends each batch of one-way calls; a caller numbers its calls without a gap."""
+        """The call with a reply that ends each batch of one-way calls, and fails as they do; a caller numbers its calls
+        without a gap."""
         batches = calls.filter(pl.col("setting").is_in(one_way(settings))).sort("id")
         return (
             batches.group_by("client", "batch", maintain_order=True)
@@ -112,9 +113,7 @@ class _SunRpc(SocketDefaults):
                 call=pl.col("call") + 1,
                 xid=(pl.col("xid") + 1) % (1 << 32),
                 start_ns=pl.col("end_ns"),
-                ok=pl.lit(True),
                 retransmits=pl.lit(None, pl.Int32),
-                error=pl.lit(None, pl.String),
             )
             .select(calls.columns)
         )
