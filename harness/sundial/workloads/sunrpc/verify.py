@@ -95,12 +95,10 @@ class _SunRpc(SocketDefaults):
         return Setting(options, least_window(step, serving))
 
     def datagram_key(self) -> pl.Expr:
-        """tshark does not dissect a reply whose call it has not seen, as on a fate interface; the xid is the first word
-        of the message, the type (0 call, 1 reply) the second (RFC 5531 section 9)."""
+        """The xid is the first word of the message, the type (0 call, 1 reply) the second (RFC 5531 section 9)."""
         head = pl.col("udp_head")
         message = head.str.contains(r"^.{8}0000000[01]")
-        xid = pl.when(message).then(head.str.slice(0, 8)).str.to_integer(base=16, strict=False)
-        return pl.coalesce(pl.col("rpc_xid").cast(pl.Int64), xid)
+        return pl.when(message).then(head.str.slice(0, 8)).str.to_integer(base=16, strict=False)
 
     def unsampled(self, calls: pl.DataFrame, settings: Sequence[Setting]) -> pl.DataFrame:
         """The call with a reply that ends each batch of one-way calls, and fails as they do; a caller numbers its calls
