@@ -9,14 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import polars as pl
 
 from sundial.judge.parties import Service, services
-from sundial.observe import RunDirectory
+from sundial.observe import Octets, RunDirectory, octets_of
 from sundial.verify.conservation import transit_of
 from sundial.verify.findings import Finding, as_table
+from sundial.verify.headers.arp import unresolved
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
@@ -73,6 +75,20 @@ class Verification(ABC, Generic[S]):
 
     def prepare(self) -> None:
         """Read what the verdict needs from samples and frames."""
+
+    @cached_property
+    def homes(self) -> dict[str, str]:
+        """The machines of ports that join no segments, by `end`."""
+        return dict(self.ports.filter(~pl.col("joins")).select("end", "machine").iter_rows())
+
+    def read(self, rows: pl.DataFrame) -> Octets:
+        """The bytes of frames."""
+        return octets_of(rows, self.run.capture_files)
+
+    @cached_property
+    def unresolved(self) -> dict[str, list[tuple[int, int]]]:
+        """By machine: when ARP had no answer for it (`arp.unresolved`)."""
+        return unresolved(self.frames, self.homes, self.read)
 
     @abstractmethod
     def verdict(self) -> Verdict:

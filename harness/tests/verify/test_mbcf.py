@@ -456,10 +456,10 @@ def test_atomic_operands_and_results_have_their_lengths(tmp_path: Path) -> None:
 
 def written(made: MbcfBed, data: bytes, at: int = 0) -> None:
     """A call of one WRITE."""
-    start = made.now - 1
-    made.operate(WRITE, data, at=at, op_id=1025, flags=ACK_NOW)
+    start, name = made.now - 1, 1025 + made.calls
+    made.operate(WRITE, data, at=at, op_id=name, flags=ACK_NOW)
     acked_now(made)
-    made.sample(start, 1025)
+    made.sample(start, name)
 
 
 def test_another_place_than_the_server_told_is_found(tmp_path: Path) -> None:

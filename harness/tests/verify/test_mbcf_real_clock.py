@@ -33,7 +33,7 @@ def test_operations_belong_to_samples_by_their_order(tmp_path: Path, axis_ns: in
         made.batch("mbcf", size, procedure="write", app="mbcf-client", ack=True)
         for _ in range(3):
             start = made.now - 1 + axis_ns
-            made.operate(WRITE, made.data(sent), op_id=1025, flags=ACK_NOW)
+            made.operate(WRITE, made.data(sent), op_id=1025 + made.seq[1], flags=ACK_NOW)
             made.put(frame(ACK, (2, 0), (1, 0), ack=made.got[2]))
             made.now += axis_ns
             made.sample(start, None)

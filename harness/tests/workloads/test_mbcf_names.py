@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
 from sundial.workloads.mbcf.verify_names import _names
-from sundial.workloads.mbcf.wire import CLOSE, TASKQUE
+from sundial.workloads.mbcf.wire import CLOSE, MORE, SIGNAL, TASKQUE, WRITE
 
 NAMED = 1 << 31
 FIRST = 1 << 10
@@ -21,6 +22,7 @@ def frame(op: int, source: int, target: int, name: int) -> dict[str, int | None]
         "mbcf_target": target,
         "mbcf_epoch": source,
         "mbcf_flags": 0,
+        "mbcf_source_task": 17,
         "mbcf_op_id": FIRST + 1,
         "mbcf_connection": own,
         "mbcf_close_connection": ended,
@@ -45,3 +47,23 @@ def test_writes_to_another_node_take_none() -> None:
     frames.append(frame(CLOSE, 1, 2, NAMED | FIRST | 90))
     found = list(_names(pl.DataFrame(frames, infer_schema_length=None).with_row_index("row")))
     assert [each.rows for each in found] == [[96]]
+
+
+def operation(name: int, op: int = SIGNAL, flags: int = 0, task: int = 17) -> dict[str, int | None]:
+    return {**frame(op, 1, 2, 0), "mbcf_op_id": name, "mbcf_flags": flags, "mbcf_source_task": task}
+
+
+@pytest.mark.parametrize(
+    ("places", "wrong"),
+    [([1, 2, 3], []), ([1, 2, 5], []), ([1, 3, 2], [2]), ([1, 2, 2], [2]), ([4, 1], [1]), ([3, 1 + FIRST], [])],
+)
+def test_operations_take_one_place_after_another(places: list[int], wrong: list[int]) -> None:
+    frames = pl.DataFrame([operation(FIRST + place) for place in places]).with_row_index("row")
+    assert [each.rows for each in _names(frames)] == [[row] for row in wrong]
+
+
+def test_parts_of_an_operation_and_those_of_other_tasks_have_names_of_their_own() -> None:
+    parts = [operation(FIRST + 2, WRITE, MORE), operation(FIRST + 2, WRITE), operation(FIRST + 1, task=18)]
+    assert list(_names(pl.DataFrame(parts).with_row_index("row"))) == []
+    parts.append(operation(FIRST + 2, task=18))
+    assert [each.rows for each in _names(pl.DataFrame(parts).with_row_index("row"))] == [[3]]

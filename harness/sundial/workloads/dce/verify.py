@@ -23,9 +23,8 @@ from sundial.judge import parties
 from sundial.judge.machine import NEVER, UNREAD_NS
 from sundial.judge.replay import Replay
 from sundial.judge.settled import Transport, Verdict, Verification
-from sundial.observe import octets_of
 from sundial.verify.findings import Finding
-from sundial.verify.headers.arp import questions, unresolved, within
+from sundial.verify.headers.arp import questions, within
 from sundial.verify.headers.icmp import Read, closed_until
 from sundial.verify.result import leg_json
 from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
@@ -115,14 +114,10 @@ class _Verification(Verification[Service]):
         run, frames = self.run, self.frames
         self.end_ns = int(frames["time_ns"].max() or 0) if frames.height else 0  # type: ignore[arg-type]
         ends = {end for each in self.services for end in each.ends}
-        files = run.capture_files
         self.seen = sightings(run, frames, ends)
         self.own = own_frames(run, self.seen, self.ports)
-        read = partial(octets_of, files=files)
-        self.traffic: Traffic = datagrams(self.own, octets_of(self.own, files), _not_open(self.own, frames, read))
-        homes = self.ports.filter(~pl.col("joins")).select("end", "machine").rows()
-        self.unresolved = unresolved(frames, dict(homes), read)
-        self.asked = {} if self.exact else questions(frames, dict(homes), read)
+        self.traffic: Traffic = datagrams(self.own, self.read(self.own), _not_open(self.own, frames, self.read))
+        self.asked = {} if self.exact else questions(frames, self.homes, self.read)
         self.reported = {call.id: call for batch in parties.batches(self.samples, self.calls) for call in batch.calls}
         self.activities = activities(run, self.samples, self.services)
         self.sides, self.unowned = divide(self.traffic.datagrams, self.activities)

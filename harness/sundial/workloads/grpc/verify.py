@@ -135,8 +135,20 @@ class _Verification(Verification[Service]):
     def _check_rows(self) -> Iterator[Finding]:
         """Samples: the functions with their sizes, over gRPC, with frames of their own where they succeeded."""
         carried = {call.id for connection in self.connections for call in connection.link.calls}
-        names = ["id", "procedure", "size", "transport", "retransmits", "ok", "error", "app", "batch", "client"]
-        for number, procedure, size, transport, again, ok, error, app, batch, client in self.calls.select(
+        names = [
+            "id",
+            "procedure",
+            "size",
+            "transport",
+            "retransmits",
+            "ok",
+            "error",
+            "app",
+            "batch",
+            "client",
+            "end_ns",
+        ]
+        for number, procedure, size, transport, again, ok, error, app, batch, client, end_ns in self.calls.select(
             names
         ).iter_rows():
             known = functions.BY_NAME.get(procedure)
@@ -154,12 +166,13 @@ class _Verification(Verification[Service]):
                 yield Finding(number, "sample.retransmits", "0: TCP sends again, and no client", str(again))
             if ok and number not in carried:
                 yield Finding(number, "request", "on a connection of its step", "none")
-            if not ok and error == BROKEN and number not in carried and not self._broke(client):
+            if not ok and error == BROKEN and number not in carried and not self._broke(client, end_ns):
                 yield Finding(number, "sample.error", "none: no connection broke", str(error))
 
-    def _broke(self, client: str) -> bool:
-        """Whether a connection of a client's broke, or was refused."""
-        return any(
+    def _broke(self, client: str, end_ns: int) -> bool:
+        """Whether a connection of a client's broke, or was refused; or ARP had found no way to make one by then."""
+        unresolved = any(begin <= end_ns or not self.exact for begin, _ in self.unresolved.get(client, ()))
+        return unresolved or any(
             each.client_machine == client and (each.ways[True].finished or each.reset_rows or not each.ways[True].data)
             for each in self.conversations
         )

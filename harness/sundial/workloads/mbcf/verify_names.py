@@ -20,10 +20,14 @@ _HIDDEN = 64
 """Connections and operations that a node has with itself, which no capture shows: a few of each service."""
 _FREE = 8
 """At least one of so many places is free at any time."""
+_CALLER = ("mbcf_source_task", "mbcf_target")
 _ROUND = 900
 """Operations before which no place has been taken 32 times."""
 
-UNPROVEN: tuple[str, ...] = ("MBCF: which of its places a node takes for an operation that no RESULT answers",)
+UNPROVEN: tuple[str, ...] = (
+    "MBCF: which place a node takes for an operation that no RESULT answers, but that it is a later one, and not taken"
+    " before, until all have been taken once",
+)
 
 
 def check_names(first: pl.DataFrame, transactions: Iterable[Transaction]) -> pl.DataFrame:
@@ -52,15 +56,29 @@ def _names(first: pl.DataFrame) -> Iterator[Finding]:
     for row, seen in _misnamed(connections.with_columns(name=name - _CONNECTION), _CONNECTIONS):
         yield Finding(None, "mbcf.connection", "the name of a connection", f"0x{seen + _CONNECTION:08x}", [row])
     awaited = (pl.col("mbcf_op_id") & OP_ID_CONNECTION) == 0
-    goes_on = ((pl.col("mbcf_flags") & MORE) != 0).shift(1).over(*node, "mbcf_target", "mbcf_op_id").fill_null(False)
+    goes_on = (
+        ((pl.col("mbcf_flags") & MORE) != 0)
+        .shift(1)
+        .over(*node, "mbcf_target", "mbcf_op_id")
+        .fill_null(False)
+        .alias("goes_on")
+    )
     operations = (
         first.filter(pl.col("mbcf_op").is_between(TASKQUE, FETCH_ADD), awaited)
-        .with_columns(rank=(~goes_on).cast(pl.Int64).cum_sum().over(node))
-        .select("row", "rank", name=pl.col("mbcf_op_id").cast(pl.Int64))
+        .with_columns(goes_on, rank=(~goes_on).cast(pl.Int64).cum_sum().over(node))
+        .filter(pl.col("rank") < _ROUND)  # what op_id has of the number goes round
+        .select("row", "rank", "goes_on", *node, *_CALLER, name=pl.col("mbcf_op_id").cast(pl.Int64))
     )
-    # What op_id has of the number goes round.
-    for row, seen in _misnamed(operations.filter(pl.col("rank") < _ROUND), _OPERATIONS):
+    for row, seen in _misnamed(operations, _OPERATIONS):
         yield Finding(None, "mbcf.op_id", "the name of an operation", f"0x{seen:04x}", [row])
+    # A place is taken once in the first round, and a task's operations to a node are in the order of their places.
+    begun = operations.filter(~pl.col("goes_on"), pl.col("name") < 2 << _PLACE_BITS)
+    behind = begun.with_columns(
+        least=pl.col("name").shift(1).over(*node, *_CALLER), again=~pl.struct("name", *node).is_first_distinct()
+    )
+    wrong = behind.filter((pl.col("name") < pl.col("least")) | pl.col("again"))
+    for row, seen in wrong.select("row", "name").iter_rows():
+        yield Finding(None, "mbcf.op_id", "a place that follows those before", f"0x{seen:04x}", [row])
 
 
 def _misnamed(named: pl.DataFrame, places: int) -> Iterator[tuple[int, int]]:

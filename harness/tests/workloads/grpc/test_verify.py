@@ -20,8 +20,9 @@ from sundial.workloads.grpc.expect import LIBRARIES, Client
 from sundial.workloads.grpc.expect_http2 import Frame, Setting, Type
 from sundial.workloads.grpc.expect_languages import CPP, LANGUAGES, Language
 from sundial.workloads.grpc.verify_frames import Due, read
-from tests.verify.bed import CLIENT, SERVER
+from tests.verify.bed import CLIENT, OUT, SERVER, Record, capture
 from tests.verify.seal import seal
+from tests.verify.test_places import arp
 from tests.workloads.grpc.dialogue import AUTHORITY, NAMES, Dialogue, findings, recorded, settle
 
 
@@ -319,6 +320,20 @@ def test_a_server_that_is_killed_in_a_call(tmp_path: Path) -> None:
     assert findings(settled) == []
     assert settled.observed.height == 23
     assert settled.classes.height == frames.height
+
+
+@pytest.mark.parametrize(("asked", "explained"), [(3, True), (2, False)])
+def test_a_server_whose_address_arp_does_not_find(tmp_path: Path, asked: int, explained: bool) -> None:
+    said = Dialogue()
+    said.counted = dict.fromkeys(said.counted, 0)
+    for number in range(len(NAMES)):
+        said.row[number] |= {"ok": 0, "xid": None, "error": "UNAVAILABLE", "start": 4 * 10**9, "end": 4 * 10**9 + 1}
+    path = said.write(tmp_path)
+    names = ["client:eth0", "server:eth0", "lan:fate"]
+    records = [Record(place * 10**9, 0, OUT, arp()) for place in range(asked)]
+    (path / "wire" / "lan.pcapng").write_bytes(capture(names, records))
+    found = [field for field, _, _ in findings(settle(path)[0])]
+    assert found.count("sample.error") == (0 if explained else len(NAMES))
 
 
 def test_streams_behind_a_call_that_failed_are_not_known(tmp_path: Path) -> None:
