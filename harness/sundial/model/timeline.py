@@ -152,6 +152,18 @@ def check_timeline(events: Sequence[Event], topology: Topology, end_ns: int | No
     return found
 
 
+def state_at(events: Sequence[Event], name: str, segments: Mapping[str, SegmentBase], at_ns: int) -> State:
+    """The state of segment `name` at an instant; `note` says what begins or ends then. The events are valid."""
+    return _state([event for event in events if _target(event, segments)[0] == name], segments[name], at_ns)
+
+
+def segment_of(event: Event, segments: Mapping[str, SegmentBase]) -> str:
+    """The segment that a valid event changes."""
+    name = _target(event, segments)[0]
+    assert name is not None
+    return name
+
+
 _Numbered = Sequence[tuple[int, Event]]
 """Events of segments with their places in the list."""
 

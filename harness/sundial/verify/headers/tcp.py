@@ -6,6 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.observe.headers import TCP
+from sundial.observe.tcp_options import BLOCKS, tcp_options
 from sundial.verify.corruption import Read
 from sundial.verify.findings import findings, none
 from sundial.verify.headers.ip import checksum_wrong, pseudo_header
@@ -20,7 +21,6 @@ from sundial.verify.headers.tcp_events import (
     with_history,
     with_positions,
 )
-from sundial.verify.headers.tcp_options import BLOCKS, tcp_options
 
 UNPROVEN = (
     "initial sequence numbers, window scales and the sizes of windows, which a TCP may choose",
@@ -338,7 +338,8 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame, *, killed: bool) -> 
         .join(refused, on=["conn", "tcp_ack"], how="left", maintain_order="left")
     )
     alone = pl.col("tcp_flags") == RST
-    closed = pl.col("finished_at").is_not_null() | pl.col("reset_before") | pl.col("isn").is_null()
+    closed = pl.col("finished_at").is_not_null() | pl.col("isn").is_null()
+    closed |= pl.col("reset_before") | pl.col("reset_in")
     # Linux gives the connection up (tcp_close) before its reset leaves: what comes meanwhile is answered.
     given_up_ns = pl.col("time_ns").filter(~alone).min().over("conn")
     closed |= (pl.col("time_ns") >= given_up_ns - AT_ONCE_NS).fill_null(False)
