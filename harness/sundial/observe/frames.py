@@ -25,7 +25,7 @@ from sundial.observe.plain import PRIVATE_LINKS, shown
 from sundial.observe.stamps import options, stamps
 from sundial.observe.workload import readers
 
-_PIECE = 25_000
+_PIECE = 1 << 14
 """Frames whose bytes are read at once."""
 
 FRAME_COLUMNS: dict[str, type[pl.DataType]] = {

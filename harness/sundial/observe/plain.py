@@ -21,7 +21,7 @@ from sundial.observe.tcp_options import MOST, read_options
 HEAD_BYTES = 36
 """Bytes of a UDP payload that `udp_head` has; so many tshark shows in its packet list."""
 PRIVATE_LINKS = range(147, 163)
-"""Link types of captures that are whoever's own (LINKTYPE_USER0 to 15): nothing of their frames is shown."""
+"""Link types of captures for private use (LINKTYPE_USER0 to 15): nothing of their frames is shown."""
 _EXPERIMENTAL = (0x88B5, 0x88B6)
 """EtherTypes for local experiments (IEEE 802, section 9.2.3): nothing behind them is dissected."""
 _ICMP, _ECHOES, _ICMP_HEADER = 1, (0, 8), 8
@@ -55,7 +55,8 @@ def shown(headers: Headers, original: Numbers) -> tuple[pl.DataFrame, _Mask]:
     tcp[which] = usual
     tails = whole & ~begins & np.isin(values["protocol"], [TCP, UDP, _ICMP])
     plain = udp | tcp | echo | tails | (is_framed & np.isin(kind, [ARP, *_EXPERIMENTAL]))
-    length = np.where(udp, np.minimum(np.minimum(inside, values["udp_length"]) - _UDP, HEAD_BYTES), 0)
+    recorded = np.minimum(np.minimum(inside, values["udp_length"]), octets.length - _AT) - _UDP
+    length = np.where(udp, np.minimum(recorded, HEAD_BYTES), 0)
     table = pl.DataFrame(
         {
             "ethertype": _few(kind, "0x{:04x}".format),

@@ -15,6 +15,7 @@ import polars as pl
 
 from sundial.observe import Octets
 from sundial.observe.headers import ARP, ETHERNET
+from sundial.observe.octets import octets_together
 from sundial.verify.frames import CORRUPTED, INBOUND, OUTBOUND
 
 Read = Callable[[pl.DataFrame], Octets]
@@ -125,5 +126,5 @@ def hashes_before(reports: pl.DataFrame, read: Read) -> pl.Series:
         frame = bytearray(octets.frame(place))
         if byte < len(frame):
             frame[byte] ^= 1 << bit
-        before.append(hash(bytes(frame)))
-    return pl.Series("octets_hash", before, pl.Int64)
+        before.append(bytes(frame))
+    return pl.Series("octets_hash", octets_together(before).hashes())

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -15,7 +15,7 @@ from mutation import runs
 from sundial.observe import open_capture, read_frames
 from sundial.observe.asked import FIELDS, asked
 from sundial.observe.tshark import dissect
-from tests.verify.bed import CLIENT, MAC, SERVER, Record, address, capture
+from tests.verify.bed import CLIENT, MAC, SERVER, address
 
 GATE = ("dce-loss-virtual", "grpc-virtual", "iperf3-virtual", "lane-virtual", "sunrpc-virtual", "vrpc-virtual")
 RPC_PORTS = (111, 2000, 2001)
@@ -157,21 +157,36 @@ def cut(frame: bytes, generator: Random) -> bytes:
     return frame[: generator.randrange(14, len(frame) + 1)]
 
 
-@pytest.mark.parametrize(("change", "times"), [(whole, 1), (flipped, 200), (cut, 40)], ids=lambda each: str(each))
+def written(file: Path, frames: Sequence[bytes], lengths: Sequence[int]) -> Path:
+    """`lengths`: of the frames on the wire."""
+    head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
+    records = [
+        struct.pack("<IIII", 0, at, len(frame), length) + frame
+        for at, (frame, length) in enumerate(zip(frames, lengths, strict=True))
+    ]
+    file.write_bytes(head + b"".join(records))
+    return file
+
+
+@pytest.mark.parametrize(("change", "times"), [(whole, 1), (flipped, 200), (cut, 40)], ids=["whole", "flipped", "cut"])
 def test_frames_of_all_kinds(change: Callable[[bytes, Random], bytes], times: int, tmp_path: Path) -> None:
     generator = Random(1)
     frames = [change(frame, generator) for frame in FRAMES.values() for _ in range(times)]
-    file = tmp_path / "lan.pcapng"
-    file.write_bytes(capture(["client:eth0"], [Record(at, 0, 2, frame) for at, frame in enumerate(frames)]))
-    assert differing(file)[1] == []
+    assert differing(written(tmp_path / "lan.pcap", frames, [len(frame) for frame in frames]))[1] == []
+
+
+def test_captures_of_the_first_bytes(tmp_path: Path) -> None:
+    """Of longer frames."""
+    both = [(cut(frame, Random(times)), len(frame)) for frame in FRAMES.values() for times in range(40)]
+    frames, lengths = zip(*both, strict=True)
+    assert differing(written(tmp_path / "lan.pcap", frames, lengths))[1] == []
 
 
 def test_what_is_usual_is_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without tshark."""
     odd = list(FRAMES).index("unreachable"), list(FRAMES).index("vlan")
     usual = [frame for place, frame in enumerate(FRAMES.values()) if place < odd[1] and place != odd[0]]
-    file = tmp_path / "lan.pcapng"
-    file.write_bytes(capture(["client:eth0"], [Record(at, 0, 2, frame) for at, frame in enumerate(usual)]))
+    file = written(tmp_path / "lan.pcap", usual, [len(frame) for frame in usual])
     monkeypatch.setenv("PATH", str(tmp_path))
     assert read_frames([(file, "lan")], 0).height == len(usual)
 

@@ -89,7 +89,7 @@ fn what_comes_as_the_wire_falls_free_counts_as_deferred() {
         run(&mut hub);
         assert_eq!(hub.counters().ports[1].deferred, deferred, "{came_ns}");
     }
-    // The gap after its own frame is no other's.
+    // Behind its own frame it waits for the gap too, and that is not deferring.
     let mut hub = hub(&[100, 100]);
     hub.handle_frame(at(0), 0, frame(60));
     hub.handle_frame(at(67_200), 0, frame(60));
