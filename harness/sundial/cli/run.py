@@ -20,7 +20,7 @@ from sundial.cli.programs import events_of, print_events, print_programs, progra
 from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.cli.twice import compared, first_difference, hogs
-from sundial.cli.verify import bound_line
+from sundial.cli.verify import bound_line, check_line
 from sundial.described import descriptions
 from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.catalog import typed
@@ -245,6 +245,7 @@ def one(
         "unproven": len(verdict.get("unproven") or []),
         "first_mismatch": _first_mismatch(reference_to(made.path), verdict),
         "bounds": verdict.get("bounds") or [],
+        **({"checks": verdict["checks"]} if "checks" in verdict else {}),
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
         "total_s": round(seconds, 3),
@@ -285,6 +286,8 @@ def print_result(result: dict[str, Any]) -> None:
     click.echo(f"verdict  {result['verdict']}: {calls}, {mismatches}")
     for bound in result["bounds"]:
         click.echo(f"bound    {bound_line(bound)}")
+    for check in result.get("checks", ()):
+        click.echo(f"check    {check_line(check)}")
     first = result["first_mismatch"]
     if first is not None:
         click.echo(f"first    {first['words']}")

@@ -116,6 +116,8 @@ def _print(name: str, document: dict[str, Any], unproven: bool, run: str | None)
         )
     for bound in document.get("bounds") or ():
         click.echo(f"  {bound_line(bound)}")
+    for check in document.get("checks") or ():
+        click.echo(f"  {check_line(check)}")
     shown = rooms.mismatches(run or "", document, SHOWN)
     for each in shown:
         click.echo(f"  {each.words}")
@@ -144,3 +146,8 @@ def _print_rules(shown: Sequence[rooms.Mismatch]) -> None:
 def bound_line(bound: dict[str, Any]) -> str:
     """A bound of the scenario, and what was seen."""
     return f"{'met' if bound['met'] else 'NOT MET'}: {bound['bound']}: {bound['words']}"
+
+
+def check_line(check: dict[str, Any]) -> str:
+    """What the scenario's own check said."""
+    return f"{'pass' if check['met'] else 'FAIL'}: {check['check']}: {check['words']}"

@@ -14,6 +14,7 @@ from sundial.errors import BadInput
 from sundial.model import catalog
 from sundial.model.check import check_clock, check_topology
 from sundial.model.experiment import Experiment, check_traces, resolve_workloads
+from sundial.model.hostcheck import check_program, make_check_absolute
 from sundial.model.hostfiles import check_host_files, make_absolute
 from sundial.model.invalid import Invalid
 from sundial.model.network import build_network
@@ -93,7 +94,9 @@ def _experiment(
             apply_to_scenario(written, [override])
     written.data["topology"] = wires.name
     topology = _topology(wires, lambda topology: clock or topology.clock)
+    make_check_absolute(written, SET)
     scenario = _named(written, Scenario)
+    _refuse(written, list(check_program(scenario)))
     if seed is not None and not 0 <= seed <= SEED_MOST:
         raise BadInput(f"{seed} is out of range", field="seed", allowed=f"a whole number from 0 to {SEED_MOST}")
     end_ns = scenario.deadline + scenario.linger

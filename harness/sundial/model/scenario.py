@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from sundial import kinds
+from sundial.model.argv import Argv
 from sundial.model.bounds import Bound, BoundField
 from sundial.model.fields import NAMED, NAMED_OR_FILE, PROSE, In, Strict, Whole, written
 from sundial.model.statistic import Mean, Statistic
@@ -23,6 +24,7 @@ from sundial.model.workload import CallsField, Series, SizesField, Warmup, Workl
 from sundial.units import TIME
 
 SEED_MOST = 2**63 - 1
+_MINUTE_NS = 60 * 10**9
 
 
 def _workload_kinds() -> dict[str, WorkloadKind[Any]]:
@@ -77,6 +79,14 @@ class Expect(Strict):
     metrics: tuple[Annotated[Bound, BoundField()], ...] = Field(default=(), exclude_if=operator.not_)
     """Bounds on what the run measured, one text each: `p99(rtt_us) < 900 where size = 1024 and transport = udp`. An
     unmet one is a mismatch, and so is one whose condition no row meets."""
+    check: Annotated[tuple[str, ...], Argv()] | None = None
+    """Program on the host and its arguments, which judges the run: the run's directory is its last argument. Exit
+    status 0: pass. A path with / begins at the scenario's folder; a name is searched in PATH."""
+    check_timeout: Annotated[int, In(TIME.between("1 ms", "24 h", example="1 min"))] = Field(
+        default="1 min",  # type: ignore[assignment]
+        exclude_if=lambda value: value == _MINUTE_NS,
+    )
+    """Time of the host for `check`. A program that takes longer is ended and is a mismatch."""
 
 
 class VaryMatrix(Strict):

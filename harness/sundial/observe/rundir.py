@@ -16,7 +16,19 @@ from sundial.errors import BadInput
 
 ALLOWED = "what 'sundial run' wrote"
 
-PRODUCTS = ("verify.json", "observed.parquet", "steps.parquet", "summary.csv", "report.html", "figures", "views", NOTES)
+CHECK = "check.json"
+"""What the program of `expect.check` said."""
+PRODUCTS = (
+    CHECK,
+    "verify.json",
+    "observed.parquet",
+    "steps.parquet",
+    "summary.csv",
+    "report.html",
+    "figures",
+    "views",
+    NOTES,
+)
 """Files that are written into a run directory after the run."""
 
 

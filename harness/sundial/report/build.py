@@ -173,6 +173,7 @@ def _page(
         verified=data.verify is not None,
         verdicts=tables.verdicts(data.verify, made.looks),
         bounds=tables.bounds(data.verify),
+        checks=tables.checks(data.verify),
         problems=problems,
         problems_shown=sum(each.joined for each in problems),
         rules=tables.rules_of(problems),

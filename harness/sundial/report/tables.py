@@ -309,6 +309,16 @@ def bounds(verify: Mapping[str, Any] | None) -> Table | None:
     return Table("Bounds of the scenario", columns, rows, alarms)
 
 
+def checks(verify: Mapping[str, Any] | None) -> Table | None:
+    """What the scenario's own check said."""
+    found = [each for each in (verify or {}).get("checks") or [] if isinstance(each, Mapping)]
+    if not found:
+        return None
+    rows = tuple((str(each["check"]), "pass" if each["met"] else "FAIL", str(each["words"])) for each in found)
+    alarms = frozenset(place for place, each in enumerate(found) if not each["met"])
+    return Table("Check of the scenario", (*words("check", "verdict"), Column("words", "prose")), rows, alarms)
+
+
 def first_problem(verify: Mapping[str, Any] | None, run: str) -> ProblemText | None:
     """The one to begin with."""
     item = to_show((verify or {}).get("problems") or [])

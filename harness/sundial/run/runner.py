@@ -23,6 +23,7 @@ from sundial.plan.build import Plan, plan_run
 from sundial.plan.request import CALM, Progress, RunRequest, RunResult
 from sundial.run import certification
 from sundial.run.bringup import BringUp, Order, State
+from sundial.run.checker import run_check
 from sundial.run.directory import RunFolder, claim_exactly, claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import look_at_all
 from sundial.run.interrupts import Interrupts
@@ -44,6 +45,7 @@ from sundial.run.watchdog import SignsReader, Watchdog
 TICK_S = 0.1
 SIGNS_S = 1.0
 LEAVE_S = 3.0
+NS_PER_S = 10**9
 
 
 def run(
@@ -70,7 +72,12 @@ def run(
     with interrupts.taken():
         bring_up = BringUp(order_of(request, start_order), live, interrupts, progress.say)
         scenario = request.experiment.scenario.name
-        return Run(bring_up, interrupts, scenario, progress, watchdog or Watchdog(), request.while_running).make()
+        made = Run(bring_up, interrupts, scenario, progress, watchdog or Watchdog(), request.while_running).make()
+    expect = request.experiment.scenario.expect
+    if expect.check is not None:
+        progress.say("checking the run")
+        run_check(made.path, expect.check, expect.check_timeout / NS_PER_S)
+    return made
 
 
 def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:

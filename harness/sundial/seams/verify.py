@@ -131,6 +131,15 @@ class Bound(Form):
     """What was seen, with its unit."""
 
 
+class Check(Form):
+    """What the program of `expect.check` said."""
+
+    check: str
+    """The program, and the name of a property that it judged."""
+    met: bool
+    words: str
+
+
 class Verification(Form):
     """The verdict."""
 
@@ -153,6 +162,8 @@ class Verification(Form):
     """The first 1000 of `mismatches`."""
     bounds: Items[Bound] | None = None
     """Left out if the scenario has no bounds."""
+    checks: Items[Check] | None = None
+    """Left out if the scenario has no check."""
     steps: Steps | None = None
     """Left out if the run has no traces."""
     remarks: Items[str] | None = None

@@ -2,8 +2,8 @@
 """Verdicts as JUnit XML, in the form that pytest calls xunit2. Pure: documents in, text out.
 
 One `testsuite` a run. Its `testcase`s: that the run came to its end, each group of calls alike, each bound of the
-scenario, that every frame has a reason, and everything else (headers, wires, counters, files). What a mismatch is
-about fails, so a suite without failures and errors is a run with the verdict pass.
+scenario, what its own check said, that every frame has a reason, and everything else (headers, wires, counters, files).
+What a mismatch is about fails, so a suite without failures and errors is a run with the verdict pass.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sundial.verify.words import grouped, in_words, open_command, to_show
 LISTED = 20
 """Mismatches in the text of a failure."""
 CONSOLE_LINES = 100
-FRAMES_RULE, BOUND_RULE = "frame.reason", "expect.metric"
+FRAMES_RULE, BOUND_RULE, CHECK_RULE = "frame.reason", "expect.metric", "expect.check"
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -151,7 +151,10 @@ def _of_verdict(suite: str, reference: str, verdict: Mapping[str, Any]) -> Itera
     for bound in verdict.get("bounds") or []:
         failed += not bound["met"]
         yield _bound_case(f"{suite}.bound", bound)
-    left = [each for each in left if each.get("rule") != BOUND_RULE]
+    for check in verdict.get("checks") or []:
+        failed += not check["met"]
+        yield _Case(f"{suite}.check", check["check"], None if check["met"] else check["words"])
+    left = [each for each in left if each.get("rule") not in (BOUND_RULE, CHECK_RULE)]
     frames = [each for each in left if each.get("rule") == FRAMES_RULE]
     others = [each for each in left if each not in frames]
     for name, mine in (("every frame has a reason", frames), ("headers, wires, counters and files", others)):

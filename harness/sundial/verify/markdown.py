@@ -49,6 +49,13 @@ def _details(ended: Ended) -> Iterator[str]:
             mark = "✅" if each["met"] else "❌"
             yield f"| {_code(each['bound']).replace('|', _BAR)} | {mark} | {each['words']} |"
         yield ""
+    checks = verdict.get("checks") or []
+    if checks:
+        yield "| check | | words |"
+        yield "| --- | --- | --- |"
+        for each in checks:
+            yield f"| {_cell(each['check'])} | {'✅' if each['met'] else '❌'} | {_plain(each['words'])} |"
+        yield ""
     shown = grouped(verdict.get("problems") or [])
     for problem in shown[:LISTED]:
         yield f"- {_plain(in_words(problem))}"

@@ -51,13 +51,15 @@ class Verification:
     """Of a traced run."""
     bounds: list[dict[str, Any]] | None = None
     """Of a scenario with `expect.metrics`, each with what was seen, met ones too."""
+    checks: list[dict[str, Any]] | None = None
+    """Of a scenario with `expect.check`, each with its words, met ones too."""
     remarks: list[str] | None = None
     """Of a capture from elsewhere: what was learned from it, and what in it was not read."""
 
     def to_json(self) -> dict[str, Any]:
         """The document as written."""
         document = {"version": VERSION, **asdict(self)}
-        for name in ("steps", "bounds", "remarks"):
+        for name in ("steps", "bounds", "checks", "remarks"):
             if document[name] is None:
                 del document[name]
         return document

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -16,8 +17,10 @@ import polars as pl
 from sundial.model.network import Network
 from sundial.observe import RunDirectory, open_run, read_frames
 from sundial.observe.octets import octets_of
+from sundial.observe.rundir import CHECK
 from sundial.verify import (
     bounds,
+    checks,
     classification,
     corruption,
     counters,
@@ -163,7 +166,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
     observed = _observed(samples, _stamped(observed, all_calls, network), failed)
     outcomes = _bounds(run, samples, observed)
-    findings = pl.concat([findings, bounds.check(outcomes)])
+    checked = _checks(run)
+    findings = pl.concat([findings, bounds.check(outcomes), checks.check(checked)])
 
     def filter_of(call: Mapping[str, Any]) -> str | None:
         name = call["protocol"]
@@ -187,6 +191,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         problems=problems_json(findings, classified, all_calls, filter_of),
         steps=divided.summary,
         bounds=[each.to_json() for each in outcomes] or None,
+        checks=[each.to_json() for each in checked] or None,
     )
     with whole(run_dir / "observed.parquet") as beside:
         observed.write_parquet(beside)
@@ -202,6 +207,18 @@ def _bounds(run: RunDirectory, samples: RunSamples, observed: pl.DataFrame) -> l
     tables = bounds.tables_of(samples.table, observed, run.counters)
     virtual_ns = (run.document.get("time") or {}).get("virtual_ns")
     return [bounds.evaluate(each, tables, virtual_ns) for each in asked]
+
+
+def _checks(run: RunDirectory) -> list[checks.Outcome]:
+    """What the user's own program said, which has been run before; it is never run here."""
+    words = ((run.document.get("scenario") or {}).get("expect") or {}).get("check")
+    if not words:
+        return []
+    try:
+        said = json.loads((run.path / CHECK).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        said = None
+    return checks.outcomes(words, said if isinstance(said, dict) else None)
 
 
 def _of_memory(frames: pl.DataFrame, network: Network | None) -> pl.DataFrame:

@@ -86,6 +86,8 @@ WORDS_MOST = 3
 LEFT_OUT: dict[str, str] = {
     "accelerator": "KVM makes a run the host's",
     "capture": "what is recorded, not what happens",
+    "check": "a program of the host",
+    "check_timeout": "as check",
     "cmdline": "boots by itself, which takes long: tests/run/test_own_vm.py",
     "default_scale": "a scale is other numbers",
     "files": "as cmdline",

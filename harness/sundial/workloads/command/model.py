@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sundial.errors import BadInput
+from sundial.model.argv import Argv, Word
 from sundial.model.fields import NAMED, Flag, In, Strict, Whole, written
 from sundial.model.images import ImageKind
 from sundial.model.invalid import Invalid, Path
@@ -23,12 +24,10 @@ from sundial.workloads.command.model_events import check_events
 from sundial.workloads.command.model_fields import (
     FILE,
     VARIABLE,
-    Argv,
     Names,
     Pattern,
     PortOrName,
     Unused,
-    Word,
 )
 from sundial.workloads.command.model_template import filled
 

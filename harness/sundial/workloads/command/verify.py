@@ -26,7 +26,7 @@ from sundial.verify.sockets.conversations import Conversation, Explained, conver
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads.command.model import Command, Port, port_number
 from sundial.workloads.command.verify_events import check_events, pauses
-from sundial.workloads.command.verify_records import Ran, check_order, check_ran, read_records
+from sundial.workloads.command.verify_records import Ran, are_records, check_order, check_ran, read_records
 
 CLASS, UNNAMED = "command", "unnamed"
 _ECHO = (0, 8)
@@ -107,8 +107,10 @@ def _check_records(
     for machine in workload.machines:
         records = samples.records.get(machine, ())
         own: list[Mapping[str, Any]] = [each for each in records if _of_workload(each, workload, run, machine)]
-        by_machine[machine] = own
+        if not are_records(own):
+            continue  # `check_documents` says which lines are not
         ran, missing = read_records(workload, machine, run.nodes[machine].zero_ns, own, network.events)
+        by_machine[machine] = own
         written = outputs(own)
         rows += missing
         for each in ran:

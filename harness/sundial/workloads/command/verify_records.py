@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from sundial.model.program_events import Signal
 from sundial.model.timeline import Event
 from sundial.observe.programs import STREAMS, fnv1a
+from sundial.seams.samples import Line
 from sundial.verify.findings import Finding
 from sundial.workloads.command.model import Command, Program, Text
 
@@ -117,6 +120,17 @@ class Ran:
     def row(self, field: str, expected: object, seen: object) -> Finding:
         """A finding about it."""
         return Finding(None, f"program {self.machine} {self.name} {field}", str(expected), str(seen))
+
+
+def are_records(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether all those of programs, their outputs and events have the fields of their type."""
+    try:
+        for record in records:
+            if record["type"] in (RECORD, EVENT, "output"):
+                Line.validate_python(record)
+    except ValidationError:
+        return False
+    return True
 
 
 def read_records(

@@ -16,7 +16,7 @@ from sundial.plan.jobs import build_jobs
 from sundial.seams.samples import Line
 from sundial.workloads.command.model import Command
 from sundial.workloads.command.verify_events import check_events, pauses
-from sundial.workloads.command.verify_records import Ran, check_ran, read_records
+from sundial.workloads.command.verify_records import Ran, are_records, check_ran, read_records
 
 SCENARIO = """\
 description: A service and a job
@@ -223,3 +223,10 @@ def test_pauses_last_until_what_ends_them(tmp_path: Path) -> None:
     assert pauses(of(*EVENTS)) == [(1000 * MS + MS // 10, 1100 * MS)]
     assert pauses(of(EVENTS[0], EVENTS[2])) == [(1000 * MS + MS // 10, 2000 * MS)]
     assert pauses(of(EVENTS[0])) == [(1000 * MS + MS // 10, 3000 * MS)]
+
+
+@pytest.mark.parametrize("name", ["late", "number", "met", "verb"])
+def test_a_record_without_a_field_is_none(name: str) -> None:
+    event = {key: value for key, value in EVENTS[0].items() if key != name}
+    assert not are_records([*EVENTS, event, WEB, PUT])
+    assert are_records([*EVENTS, WEB, PUT])

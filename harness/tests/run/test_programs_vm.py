@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs with events of a timeline, and two workloads of them, under both clocks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.run.served import passed
+
+pytestmark = pytest.mark.vm
+
+SCENARIO = """\
+description: A web server that is paused, killed and restarted beside a busy program while a client calls it
+topology: two-hosts-switched
+timeline:
+  - {at: 900 ms, for: 300 ms, pause: web}
+  - {at: 1500 ms, for: 300 ms, kill: web}
+  - {at: 2 s, restart: web}
+  - {after: {program: get, line: "^call (9|[0-9]+9)$", delay: 20 ms}, pause: beat, on: client}
+  - {after: {program: get, line: "^call 30$"}, kill: get, signal: TERM}
+  - {after: {program: get, ends: true}, continue: beat, on: client}
+expect:
+  check: [sh, -c, 'grep -q hello "$1"/nodes/client/programs/get.stdout && echo the client was served', judge]
+workloads:
+  - app: command
+    ports: {web: {tcp: 8080}}
+    programs:
+      web:
+        on: server
+        role: service
+        argv: [httpd, -f, -p, "{port.web}", -h, /srv]
+        files: {/srv/hello.txt: "hello\\n"}
+        ready: {tcp: web}
+      busy: {on: server, role: service, shell: "while :; do :; done"}
+      beat:
+        on: client
+        role: service
+        shell: "echo up 1; while sleep 0.05; do echo beat; done"
+        ready: {line: "^up [0-9]$"}
+      get:
+        on: client
+        shell: |
+          i=0
+          while :; do
+            i=$((i+1)); echo call $i
+            wget -q -O - http://{server}:{port.web}/hello.txt || echo no
+            sleep 0.06
+          done
+        after: [web, beat]
+  - app: command
+    ports: {web: {tcp: 8080}}
+    programs:
+      second: {on: server, role: service, argv: [httpd, -f, -p, "{port.web}", -h, /etc], ready: {tcp: web}}
+      last:
+        on: client
+        argv: [wget, -q, -O, "-", "http://{server}:{port.web}/hosts"]
+        after: [second]
+        expect: {stdout: {contains: localhost}}
+"""
+
+
+def _records(run: Path, machine: str, kind: str) -> list[dict[str, Any]]:
+    lines = (run / "nodes" / machine / "samples.jsonl").read_text().splitlines()
+    return [record for line in lines if isinstance(record := json.loads(line), dict) and record["type"] == kind]
+
+
+@pytest.mark.parametrize("clock", ["virtual", "real"])
+def test_a_timeline_of_programs_is_carried_out_and_verifies(tmp_path: Path, clock: str) -> None:
+    file = tmp_path / "programs.yaml"
+    file.write_text(SCENARIO)
+    run = tmp_path / clock
+    output = passed(file, run, "--clock", clock)
+    assert "check    pass: sh: the client was served" in output
+    events = {machine: _records(run, machine, "event") for machine in ("server", "client")}
+    assert [each["verb"] for each in events["server"]] == ["pause", "continue", "kill", "start", "restart"]
+    assert [each["verb"] for each in events["client"]] == ["pause", "kill", "continue"]
+    assert all(each["met"] for machine in events.values() for each in machine)
+    (web,) = [each for each in _records(run, "server", "program") if each["name"] == "web"]
+    assert [life["signal"] for life in web["before"]] == [9, 15]
+    (get,) = [each for each in _records(run, "client", "program") if each["name"] == "get"]
+    assert get["signal"] == 15
