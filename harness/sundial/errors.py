@@ -22,8 +22,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from sundial.printable import printable, printable_lines
+
+Whose = Literal["host", "run"]
+"""Cause of an error. run: the same run fails in the same way on any host. host: it may pass when made again."""
 
 _WORD = re.compile(r"[\w.*-]+")
 _QUOTED = re.compile(r"'([^']+)'")
@@ -55,6 +59,8 @@ class SundialError(Exception):
     """
 
     exit_code: int = 4
+    whose: Whose | None = None
+    """Whose failure it is, of errors that end a run."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         self.message = printable_lines(message)
@@ -63,7 +69,9 @@ class SundialError(Exception):
 
     def to_json(self) -> dict[str, object]:
         """The error's object in `run.json` and in `--json` output."""
-        return {"error": type(self).__name__, "exit_code": self.exit_code, "message": self.message, "hint": self.hint}
+        whose = {} if self.whose is None else {"whose": self.whose}
+        named = {"error": type(self).__name__, "exit_code": self.exit_code, "message": self.message, "hint": self.hint}
+        return {**named, **whose}
 
 
 class VerificationFailed(SundialError):
@@ -163,6 +171,7 @@ class HostLacks(SundialError):
     """The host lacks something that is needed; `hint` says what to do."""
 
     exit_code = 3
+    whose: Whose | None = "host"
 
 
 class RunFailed(SundialError):
@@ -177,9 +186,11 @@ class RunFailed(SundialError):
         machine: str | None = None,
         console_tail: Sequence[str] = (),
         hint: str | None = None,
+        whose: Whose = "host",
     ) -> None:
         super().__init__(message if machine is None else f"{machine}: {message}", hint=hint)
         self.machine = machine
+        self.whose = whose
         self.console_tail = tuple(map(printable, console_tail))
         self.folder: Path | None = None
         """The run directory, once it has its name."""
@@ -204,11 +215,15 @@ class InternalError(SundialError):
 class GuestFault(RunFailed):
     """A guest's output is malformed: not JSON, not a sample, or too much."""
 
+    def __init__(self, message: str, *, machine: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, machine=machine, hint=hint, whose="run")
+
 
 class Interrupted(SundialError):
     """The user stopped the run (Ctrl-C, SIGTERM)."""
 
     exit_code = 130
+    whose: Whose | None = "host"
 
     def __init__(self, message: str = "interrupted", *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

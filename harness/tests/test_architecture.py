@@ -66,6 +66,21 @@ ROOMS: dict[str, set[str]] = {
         "observe",
         "report",
     },
+    "sweep": {
+        "",
+        "errors",
+        "printable",
+        "whole",
+        "units",
+        "model",
+        "plan",
+        "machines",
+        "run",
+        "observe",
+        "verify",
+        "report",
+        "reproduce",
+    },
     "cli": {
         "",
         "described",
@@ -88,6 +103,7 @@ ROOMS: dict[str, set[str]] = {
         "data",
         "compare",
         "reproduce",
+        "sweep",
     },
 }
 """What each room of sundial/ may import beside itself; "" is the package's own page."""

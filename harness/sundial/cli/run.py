@@ -16,7 +16,7 @@ import click
 
 from sundial.cli import completion, outcome, rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
-from sundial.cli.programs import print_programs, programs_of
+from sundial.cli.programs import events_of, print_events, print_programs, programs_of
 from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.cli.twice import compared, first_difference, hogs
@@ -29,11 +29,9 @@ from sundial.model.load import load_experiments
 from sundial.model.scenario import KINDS
 from sundial.model.topology import Clock
 from sundial.plan.build import Plan, plan_run
-from sundial.plan.paths import RunPaths
+from sundial.plan.paths import DRY
 from sundial.plan.request import Progress, RunRequest
 from sundial.units import counted
-
-_DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Path("/dev/shm/sundial"))
 
 
 class _Run(Verb):
@@ -78,7 +76,7 @@ class _Run(Verb):
     metavar="N",
     help="With --twice: N busy loops take processor time from the second run.",
 )
-@click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and its key as JSON; start nothing.")
 @outcome.options
 @as_json
 def run(
@@ -118,9 +116,9 @@ def run(
             scenario, topology=topology, overrides=overrides, scale=scale, seed=seed, clock=clock
         )
         _check_twice(experiments, twice=twice, hog=hog)
-        plans = [plan_run(experiment, _DRY) for experiment in experiments]
+        plans = [plan_run(experiment, DRY) for experiment in experiments]
         if dry_run:
-            _print_plans(experiments, plans)
+            _print_plans(experiments, plans, recipe)
             return
         folders = _folders(out, len(experiments))
         results = []
@@ -160,7 +158,8 @@ def _again(made: Path, out: Path | None, count: int, make: Callable[..., dict[st
     }
 
 
-def _print_plans(experiments: Sequence[Experiment], plans: Sequence[Plan]) -> None:
+def _print_plans(experiments: Sequence[Experiment], plans: Sequence[Plan], recipe: str | None) -> None:
+    identities = rooms.identities(recipe)
     print_json(
         [
             {
@@ -168,6 +167,7 @@ def _print_plans(experiments: Sequence[Experiment], plans: Sequence[Plan]) -> No
                 "topology": experiment.topology_json(),
                 "fabric": plan.fabric,
                 "jobs": {name: job.document() for name, job in plan.jobs.items()},
+                **identities.of(experiment).to_json(),
             }
             for experiment, plan in zip(experiments, plans, strict=True)
         ]
@@ -249,6 +249,7 @@ def one(
         "wall_s": round(made.wall_s, 3),
         "total_s": round(seconds, 3),
         **({"programs": programs} if (programs := programs_of(made.path)) else {}),
+        **({"events": events} if (events := events_of(made.path)) else {}),
         "report": page,
         "captures": [str(path) for path in captures(made.path).values()],
     }
@@ -300,6 +301,7 @@ def print_result(result: dict[str, Any]) -> None:
         outcome = f"differs: {again['difference']}" if again["difference"] else f"{again['files']} files are equal"
         click.echo(f"twice    {outcome}{beside} ({again['path']})")
     print_programs(result.get("programs", []))
+    print_events(result.get("events", []))
     simulated, wall, total = (result[name] for name in ("virtual_s", "wall_s", "total_s"))
     click.echo(f"time     {simulated:.3f} s simulated, {wall:.1f} s wall, {total:.1f} s in all")
     if result["report"] is not None:

@@ -155,13 +155,17 @@ class Images:
 
     def ensure(self, name: str, say: Say) -> Image:
         """The image, built first where it is missing, damaged, or what it is made from has changed."""
+        return self.current(name, say) or self.build(name, say)
+
+    def current(self, name: str, say: Say) -> Image | None:
+        """The image; None where it has to be built."""
         recipe = self.recipe(name)
         try:
             if self._is_current(name, recipe):
                 return _load(name, recipe, self._out(name, recipe))
         except Damaged as damage:
             say(f"image {name} is damaged: {damage}")
-        return self.build(name, say)
+        return None
 
     def fetch(self, archive: Path) -> Sequence[Image]:
         """Take images out of a tar archive of RECIPE/NAME/FILE, as builds leave them in images/out.

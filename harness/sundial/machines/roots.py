@@ -110,12 +110,27 @@ class Roots:
             os.utime(place)
         return found
 
+    def current(self, root: Root, image: Image) -> BuiltRoot | None:
+        """The root over an image; None where it has to be made. Raises BadRoot."""
+        if not self._folder.is_dir():
+            return None
+        try:
+            locked = check_lock(root.lock, root.packages) if root.lock else None
+        except Unusable as fault:
+            raise BadRoot("lock", str(fault), fault.allowed) from fault
+        if root.packages and not (self._of_packages(root.packages, locked) / LOCK).is_file():
+            return None
+        return _load(self._folder / _Sources(self, root, lambda _: None).key(image))
+
+    def _of_packages(self, asked: list[str], locked: list[dict[str, str]] | None) -> Path:
+        words = sorted(set(asked))
+        named = json.dumps(words if locked is None else [words, locked])
+        return self._folder / f"packages-{hashlib.sha256(named.encode()).hexdigest()[:24]}"
+
     def packages(self, asked: list[str], say: Say, locked: list[dict[str, str]] | None = None) -> Path:
         """The folder with these packages, of a lock or chosen by apt, fetched first where it is missing. Raises
         BadRoot, HostLacks."""
-        words = sorted(set(asked))
-        named = json.dumps(words if locked is None else [words, locked])
-        place = self._folder / f"packages-{hashlib.sha256(named.encode()).hexdigest()[:24]}"
+        place = self._of_packages(asked, locked)
         if (place / LOCK).is_file():
             return place
         beside = Path(tempfile.mkdtemp(prefix=".packages-", dir=self._folder))
@@ -125,7 +140,7 @@ class Roots:
             if locked is not None:
                 (beside / "given.json").write_text(json.dumps({"packages": locked}))
                 command += ["--lock", str(beside / "given.json")]
-            command += words
+            command += sorted(set(asked))
             status, last = run_build(command, program.parent, say)
             reason = last.removeprefix("images/packages/build: ")
             if status == BadInput.exit_code:

@@ -32,3 +32,7 @@ class RunPaths:
     def machine_end(self, nic: Nic) -> Path:
         """QEMU's frame socket for one interface."""
         return self.sockets / f"q-{nic.machine}-{nic.index}.sock"
+
+
+DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Path("/dev/shm/sundial"))
+"""Paths of a plan that is printed or compared, and not run."""

@@ -37,6 +37,14 @@ def jobs_of_this_host() -> int:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """A worker died while it made a run."""
+
+    status: int
+    """Of its process; a signal is negative."""
+
+
+@dataclass(frozen=True)
 class _Worker:
     process: subprocess.Popen[bytes]
     channel: Connection
@@ -49,6 +57,7 @@ class Workers:
         self._making = making
         self._count = count
         self._workers: list[_Worker] = []
+        self._under_way: dict[Connection, int] = {}
         self._interrupts = Interrupts()
         self._taken = contextlib.ExitStack()
 
@@ -69,40 +78,60 @@ class Workers:
         Raises what a worker raised: BadInput, HostLacks; Interrupted; RunFailed where a worker itself has died.
         """
         waiting = sorted(enumerate(tasks), key=lambda each: (each[1][0].calls, -each[0]))
-        under_way: dict[Connection, int] = {}
         ended: dict[int, Ended] = {}
         for place in range(len(tasks)):
             while place not in ended:
-                self._begin(waiting, under_way)
-                for channel in wait(list(under_way)):
-                    assert isinstance(channel, Connection)
-                    number = under_way[channel]
-                    answer = self._heard(channel)
-                    if isinstance(answer, Said):
-                        tasks[number][1].say(answer.text)
-                        continue
-                    del under_way[channel]
+                self._begin_all(waiting)
+                number, answer = self.heard()
+                if isinstance(answer, Said):
+                    tasks[number][1].say(answer.text)
+                elif isinstance(answer, Lost):
+                    raise RunFailed(f"a process that makes runs has ended: status {answer.status}")
+                else:
                     ended[number] = answer
-            self._begin(waiting, under_way)  # before the caller takes its time over this one
+            self._begin_all(waiting)  # before the caller takes its time over this one
             yield ended.pop(place)
 
-    def _begin(self, waiting: list[tuple[int, tuple[Task, Progress]]], under_way: dict[Connection, int]) -> None:
-        while waiting and len(under_way) < self._count:
-            free = next((each for each in self._workers if each.channel not in under_way), None) or self._start()
+    def _begin_all(self, waiting: list[tuple[int, tuple[Task, Progress]]]) -> None:
+        while waiting and self.free:
             number, (task, _) = waiting.pop()
-            free.channel.send(task)
-            under_way[free.channel] = number
+            self.begin(number, task)
 
-    def _heard(self, channel: Connection) -> Ended | Said:
+    @property
+    def free(self) -> int:
+        """How many more runs can begin."""
+        return self._count - len(self._under_way)
+
+    def begin(self, number: int, task: Task) -> None:
+        """Begin a run; there must be a free worker."""
+        channels = (each.channel for each in self._workers)
+        channel = next((each for each in channels if each not in self._under_way), None) or self._start().channel
+        self._under_way[channel] = number
+        with contextlib.suppress(BrokenPipeError):  # `heard` says so
+            channel.send(task)
+
+    def heard(self) -> tuple[int, Ended | Said | Lost]:
+        """What is heard next of any run under way, with its number. Waits for it. Raises what a worker raised."""
+        channel = wait(list(self._under_way))[0]
+        assert isinstance(channel, Connection)
+        number = self._under_way[channel]
         try:
             answer = channel.recv()
         except (OSError, EOFError):
-            (worker,) = (each for each in self._workers if each.channel is channel)
-            raise RunFailed(f"a process that makes runs has ended: status {worker.process.wait()}") from None
+            answer = Lost(self._dismiss(channel))
+        if not isinstance(answer, Said):
+            del self._under_way[channel]
         if isinstance(answer, Exception):
             raise answer
-        assert isinstance(answer, Ended | Said)
-        return answer
+        assert isinstance(answer, Ended | Said | Lost)
+        return number, answer
+
+    def _dismiss(self, channel: Connection) -> int:
+        """The status of a worker that has died; another one takes its place."""
+        (worker,) = (each for each in self._workers if each.channel is channel)
+        self._workers.remove(worker)
+        channel.close()
+        return worker.process.wait()
 
     def _start(self) -> _Worker:
         ours, theirs = Pipe()

@@ -48,7 +48,7 @@ class RunRecord:
         self._document: dict[str, Any] = {
             "version": VERSION,
             "status": "interrupted",
-            "error": {"error": "Interrupted", "exit_code": 130, "message": DIED, "hint": None},
+            "error": {"error": "Interrupted", "exit_code": 130, "message": DIED, "hint": None, "whose": "host"},
             "scenario": None if scenario is None else dict(scenario),
             "topology": dict(topology),
             "seed": seed,
@@ -90,6 +90,10 @@ class RunRecord:
     def zero(self, node: str, zero_ns: int) -> None:
         """Reading of a guest's clock at zero of the run's time axis."""
         self._document["nodes"][node]["zero_ns"] = zero_ns
+
+    def changed(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """All that was changed by hand so far."""
+        self._document["timeline"] = list(events)
 
     def ended(self, machines: Mapping[str, str]) -> None:
         """Machines of a topology that is kept up which ended before it was taken down, and how."""

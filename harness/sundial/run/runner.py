@@ -18,6 +18,7 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.model.catalog import shown
+from sundial.model.topology import Clock
 from sundial.plan.build import Plan, plan_run
 from sundial.plan.request import CALM, Progress, RunRequest, RunResult
 from sundial.run import certification
@@ -156,10 +157,10 @@ class Run:
         with self._while_running():
             verdict = self._watch()
         if isinstance(verdict, Failed):
-            raise _failure(verdict)
+            raise _failure(verdict, self._plan.clock)
         self._wait_left()
         if verdict.late:
-            raise _failure(too_late(self._plan.fabric["deadline_ns"], verdict.late))
+            raise _failure(too_late(self._plan.fabric["deadline_ns"], verdict.late), self._plan.clock)
         return verdict.virtual_ns
 
     def _watch(self) -> Verdict:
@@ -232,9 +233,10 @@ class Run:
                     left.discard(event.machine)
 
 
-def _failure(failed: Failed) -> RunFailed:
+def _failure(failed: Failed, clock: Clock) -> RunFailed:
     hint = "free some space, or choose another place with --out" if failed.disk_full else None
-    return RunFailed(failed.message, machine=failed.machine, hint=hint)
+    whose = failed.whose if clock == "virtual" else "host"
+    return RunFailed(failed.message, machine=failed.machine, hint=hint, whose=whose)
 
 
 def expected_batches(plan: Plan) -> int:

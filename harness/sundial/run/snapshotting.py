@@ -17,7 +17,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from sundial.errors import RunFailed
+from sundial.errors import RunFailed, Whose
 from sundial.machines.confinement import hand_over
 from sundial.machines.console import PanicWatch, last_words
 from sundial.machines.hypervisor import Machine, MachineState
@@ -163,7 +163,7 @@ class SnapshotMaker:
             line = panics.look()
             if line is not None:
                 self._wait_gone(machine)
-                raise self._failed(folder, f"its kernel panicked: {line}")
+                raise self._failed(folder, f"its kernel panicked: {line}", whose="run")
             signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=processor_s([machine]))
             hung = watchdog.look(signs, self._clock.now())
             if hung is not None:
@@ -189,7 +189,6 @@ class SnapshotMaker:
                 lambda: machine.state() is MachineState.GONE, seconds=PANIC_S, what="last words", clock=self._clock
             )
 
-    def _failed(self, folder: Path, message: str) -> RunFailed:
-        return RunFailed(
-            f"making its snapshot: {message}", machine=self._node.name, console_tail=last_words(folder / "console")
-        )
+    def _failed(self, folder: Path, message: str, whose: Whose = "host") -> RunFailed:
+        said = last_words(folder / "console")
+        return RunFailed(f"making its snapshot: {message}", machine=self._node.name, console_tail=said, whose=whose)

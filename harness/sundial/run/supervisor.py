@@ -31,6 +31,8 @@ import signal
 from dataclasses import dataclass
 from enum import Enum
 
+from sundial.errors import Whose
+
 VICTIM_S = 2.0
 PANIC_S = 2.0
 FINISH_S = 20.0
@@ -124,6 +126,8 @@ class Failed:
     message: str
     machine: str | None = None
     disk_full: bool = False
+    whose: Whose = "host"
+    """run: guests under virtual time fail like this on any host."""
 
 
 Verdict = Finished | Failed
@@ -178,9 +182,9 @@ class Supervisor:
             case MachinePanicked():
                 self._panic = (now, event)
             case GuestFailed(machine, message):
-                return Failed(message, machine)
+                return Failed(message, machine, whose="run")
             case JobDone(machine, status, failed) if status != 0:
-                return Failed(f"its job failed: {failed or f'status {status}'}", machine)
+                return Failed(f"its job failed: {failed or f'status {status}'}", machine, whose="run")
             case Hung(seconds, suspects):
                 return Failed(
                     f"hung: no progress for {seconds:.0f} s"
@@ -201,7 +205,7 @@ class Supervisor:
         gone = isinstance(event, MachineEnded) and event.machine == panic.machine
         if not gone and now - since < PANIC_S:
             return None
-        return Failed(f"its kernel panicked: {panic.line}", panic.machine)
+        return Failed(f"its kernel panicked: {panic.line}", panic.machine, whose="run")
 
     def _finishing(self, event: Event, now: float) -> Verdict | None:
         if isinstance(event, FabricEnded):
@@ -214,7 +218,7 @@ class Supervisor:
 def too_late(deadline_ns: int, late: tuple[str, ...]) -> Failed:
     """A run that came to its deadline before these machines were done."""
     message = f"the deadline of {deadline_ns / 1e9:g} s passed; still waiting for {', '.join(late)}"
-    return Failed(message, late[0] if len(late) == 1 else None)
+    return Failed(message, late[0] if len(late) == 1 else None, whose="run")
 
 
 def _fabric_failure(event: FabricEnded) -> Failed:

@@ -20,6 +20,9 @@ class Failure(OpenForm):
     exit_code: int
     message: str
     hint: str | None
+    whose: Literal["host", "run"] | None = None
+    """run: the same run fails in the same way on any host; host: it may pass when made again. Earlier versions did not
+    write it."""
 
 
 class ImageDigests(Form):
@@ -157,6 +160,8 @@ class Run(Form):
     """The resolved scenario; null for an interactive session."""
     topology: dict[str, Any]
     """The resolved topology."""
+    timeline: Items[dict[str, Any]] = ()
+    """Changes by hand of a topology that was up, as `timeline` of a scenario has them; left out if there were none."""
     seed: int
     clock: Literal["virtual", "real"]
     accelerator: Literal["tcg", "kvm"]

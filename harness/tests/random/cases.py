@@ -17,7 +17,7 @@ from sundial.model.load import load_experiments
 from sundial.model.scenario import SEED_MOST
 from sundial.model.workload import Sized, WorkloadBase
 from sundial.plan.build import plan_run
-from sundial.plan.paths import RunPaths
+from sundial.plan.paths import DRY
 from sundial.workloads import functions
 from sundial.workloads.iperf3.model import Iperf3
 from tests.random import networks as nets
@@ -29,8 +29,6 @@ from tests.random.workloads import HASTY_S, workloads
 IMAGES_DRAWN = ("linux", "linux", "linux", "linux", "ssscore", "ssscore", "linux-python")
 """An image's share; a tree of which some are not built leaves those out."""
 TOPOLOGY, SCENARIO = "topology.yaml", "scenario.yaml"
-
-_DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Path("/dev/shm/sundial"))
 
 CALLS_IN_ALL, PACKETS_MOST = 250, 2500
 """Most calls of a case, and about the most packets of its messages: a run takes seconds, not minutes."""
@@ -117,7 +115,7 @@ def load(case: Case, folder: Path) -> Experiment:
     calls = sum(count for _, count in messages)
     mtu = min(nic.mtu for node in experiment.network.nodes for nic in node.nics if not nic.mapped)
     packets = sum(2 * count * (1 + size // (mtu - 28)) for size, count in messages)
-    plan_run(experiment, _DRY)
+    plan_run(experiment, DRY)
     if calls > CALLS_IN_ALL:
         raise TooLong(f"more than {CALLS_IN_ALL} calls")
     if packets > PACKETS_MOST:

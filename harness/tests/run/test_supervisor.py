@@ -54,11 +54,14 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
             MachineEnded("server", "the ssh connection to host b is lost: Broken pipe", lost=True),
             Failed("the ssh connection to host b is lost: Broken pipe", "server"),
         ),
-        (GuestFailed("server", "echo-server failed: signal 11"), Failed("echo-server failed: signal 11", "server")),
-        (JobDone("client", 1), Failed("its job failed: status 1", "client")),
+        (
+            GuestFailed("server", "echo-server failed: signal 11"),
+            Failed("echo-server failed: signal 11", "server", whose="run"),
+        ),
+        (JobDone("client", 1), Failed("its job failed: status 1", "client", whose="run")),
         (
             JobDone("client", 1, "raw-client ended with status 4"),
-            Failed("its job failed: raw-client ended with status 4", "client"),
+            Failed("its job failed: raw-client ended with status 4", "client", whose="run"),
         ),
         (
             Hung(15.2, ("server",)),
@@ -75,7 +78,7 @@ def test_what_ends_a_run_at_once(event: Event, verdict: Failed) -> None:
 
 
 PANIC = MachinePanicked("server", "PANIC: page fault")
-GAVE_UP = Failed("its kernel panicked: PANIC: page fault", "server")
+GAVE_UP = Failed("its kernel panicked: PANIC: page fault", "server", whose="run")
 
 
 def test_a_panic_is_told_when_the_machine_has_said_where() -> None:
@@ -106,8 +109,8 @@ def test_a_run_that_came_to_its_deadline_says_which_machines_were_late() -> None
 @pytest.mark.parametrize(
     ("late", "failed"),
     [
-        (("client",), Failed("the deadline of 0.4 s passed; still waiting for client", "client")),
-        (("a", "b"), Failed("the deadline of 0.4 s passed; still waiting for a, b")),
+        (("client",), Failed("the deadline of 0.4 s passed; still waiting for client", "client", whose="run")),
+        (("a", "b"), Failed("the deadline of 0.4 s passed; still waiting for a, b", whose="run")),
     ],
 )
 def test_late_machines_are_named_and_one_of_them_is_to_blame(late: tuple[str, ...], failed: Failed) -> None:
