@@ -76,7 +76,6 @@ def mbcf_python(tables: Tables) -> str:
     lines += ["", *(f"STATUS_{name} = {number}" for name, number, _ in tables["MB_STATUS"])]
     lines += _mapping("STATUSES", "Names.", [(number, name) for name, number, _ in tables["MB_STATUS"]])
     lines += _mapping("STATUS_TEXTS", "As tasks print them.", [row[1:] for row in tables["MB_STATUS"]])
-    lines += _FIELD
     lines += _fields("FIELDS", "Of the header, behind the one of Ethernet.", tables["MBW_FIELD"])
     lines += _fields("PAYLOAD_FIELDS", "Of the payload, by operation.", tables["MBW_PAYLOAD_FIELD"])
     names = ", ".join(f'"{name}"' for _, name, *_ in tables["TRANSPORT"])
@@ -95,7 +94,6 @@ def vmmc_python(tables: Tables) -> str:
     lines += _mapping("MESSAGES", "Names.", [(number, name) for name, number in tables["VMW_MESSAGE"]])
     lines += _mapping("REFUSALS", "Statuses of an answer, where it is not 0.", tables["VMW_STATUS"][1:])
     lines += _mapping("USES", "What an export is for.", tables["VMW_USE"])
-    lines += _FIELD
     lines += _fields("FIELDS", "Of the header; little endian.", tables["VMW_FIELD"])
     message = _message(tables)
     lines += _fields("MESSAGE_FIELDS", "Of a message, behind the header.", message)
@@ -120,26 +118,10 @@ def _python_head(about: str) -> list[str]:
         "",
         "from collections.abc import Mapping",
         "from types import MappingProxyType",
-        "from typing import NamedTuple",
+        "",
+        "from sundial.expect.layout import Field",
         "",
     ]
-
-
-_FIELD = [
-    "",
-    "",
-    "class Field(NamedTuple):",
-    '    """Where a field is, in bytes behind the head that it belongs to."""',
-    "",
-    "    offset: int",
-    "    size: int",
-    "",
-    "    @property",
-    "    def bytes(self) -> slice:",
-    '        """The part of that head, or of what begins with it."""',
-    "        return slice(self.offset, self.offset + self.size)",
-    "",
-]
 
 
 def _mapping(name: str, doc: str, rows: list[Entry]) -> list[str]:

@@ -15,7 +15,7 @@ from benchmarks.figure import Figure, Outcome, Target
 from sundial.model.load import load_experiments
 from sundial.plan.build import run_plugin
 from sundial.plan.domain import Plugin
-from sundial.plan.request import EMBEDDED, RunRequest
+from sundial.plan.request import EMBEDDED, RunRequest, Silence
 from sundial.run import rig, runner
 
 SUBJECT = "the same run again"
@@ -29,14 +29,6 @@ seed: 1
 workloads:
   - {{app: sunrpc, transports: [udp, tcp], procedures: [echo], sizes: [16, 1473, 8192], calls: 5}}
 """
-
-
-class _Silence:
-    def say(self, text: str) -> None:
-        return
-
-    def share(self, done: float, text: str) -> None:
-        return
 
 
 def measure(context: Context) -> Iterator[Outcome]:
@@ -62,7 +54,7 @@ def _run(scenario: Path, out: Path, *, jitter: bool) -> dict[str, bytes]:
     (experiment,) = load_experiments(str(scenario))
     request = RunRequest(experiment, out.parent, out, EMBEDDED, cold=False, command=tuple(sys.argv))
     with mock.patch.object(rig, "run_plugin", _jittered if jitter else run_plugin):
-        runner.run(request, _Silence())
+        runner.run(request, Silence())
     files = [*(out / "wire").rglob("*"), *(out / "nodes").glob("*/samples.jsonl"), *(out / "nodes").glob("*/*.log")]
     return {str(file.relative_to(out)): file.read_bytes() for file in files if file.is_file()}
 

@@ -2,14 +2,13 @@
 """images/packages/build: resolves, fetches and packs packages."""
 
 import argparse
-import errno
 import json
 import sys
 from pathlib import Path
 
 from packages import layer, resolve
 from recipe import packages
-from recipe.errors import RecipeError
+from recipe.errors import exit_status
 from recipe.image import IMAGES
 from recipe.locks import scratch_in
 from recipe.progress import say
@@ -50,15 +49,10 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, default=IMAGES / "out" / "cache", metavar="DIR")
     parser.add_argument("--lock", type=Path, metavar="FILE", help="a lock.json, instead of asking apt's resolver")
     options = parser.parse_args()
-    try:
-        build(options.packages, options.out.resolve(), options.cache.resolve(), options.lock)
-    except RecipeError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return error.exit_status
-    except OSError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 3 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 4
-    return 0
+    return exit_status(
+        parser.prog,
+        lambda: build(options.packages, options.out.resolve(), options.cache.resolve(), options.lock),
+    )
 
 
 sys.exit(main())

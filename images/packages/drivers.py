@@ -2,12 +2,11 @@
 """images/packages/modules: kernel modules out of the package that an image's kernel came from, in the order to load them."""
 
 import argparse
-import errno
 import sys
 from pathlib import Path
 
 from recipe import modules, packages, programs
-from recipe.errors import RecipeError
+from recipe.errors import exit_status
 from recipe.image import IMAGES
 from recipe.locks import scratch_in
 from recipe.progress import say
@@ -36,15 +35,9 @@ def main() -> int:
     options = parser.parse_args()
     name, _, version = options.package.partition("=")
     package = packages.Package(name, version, "amd64", options.sha256, depends=())
-    try:
-        collect(package, options.modules, options.out.resolve(), options.cache.resolve())
-    except RecipeError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return error.exit_status
-    except OSError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 3 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 4
-    return 0
+    return exit_status(
+        parser.prog, lambda: collect(package, options.modules, options.out.resolve(), options.cache.resolve())
+    )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Needs no root and writes only below images/out (or DIR). The same packages and s
 """
 
 import argparse
-import errno
 import hashlib
 import importlib.util
 import json
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from recipe.errors import HostLacks, RecipeError
+from recipe.errors import HostLacks, RecipeError, exit_status
 from recipe.locks import locked, scratch_in
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -168,12 +167,6 @@ def main() -> int:
     options = parser.parse_args(sys.argv[2:])
     out = options.out or IMAGES / "out" / options.recipe / name
     release = options.buildroot and options.buildroot.resolve()
-    try:
-        build(name, options.recipe, out.resolve(), options.cache.resolve(), release)
-    except RecipeError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return error.exit_status
-    except OSError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 3 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 4
-    return 0
+    return exit_status(
+        parser.prog, lambda: build(name, options.recipe, out.resolve(), options.cache.resolve(), release)
+    )

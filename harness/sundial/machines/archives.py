@@ -7,22 +7,20 @@ The writer is the recipes' (images/recipe/cpio.py): recipes run without the harn
 from __future__ import annotations
 
 import importlib.util
-import posixpath
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
+from sundial.machines.tree import BadTree, above, follow_links
 from sundial.model.bootable import DAMAGES, UNPACKERS, compression
 from sundial.model.catalog import ROOT
 
 CPIO = ROOT / "images" / "recipe" / "cpio.py"
 UNPACKED_MOST = 256 << 20
 """Most bytes of a compressed initrd to inspect; larger ones are added without inspection."""
-LINKS_MOST = 40
-"""On the way to one path, as in Linux."""
 
 
 def _load(path: Path) -> ModuleType:
@@ -71,27 +69,19 @@ class Root:
 
     def place(self, path: str) -> str:
         """`path` with the links on its way followed, but not a link at its end. Raises Conflict."""
-        done, left, links = "", path.strip("/").split("/"), 0
-        while left:
-            part = left.pop(0)
-            if part in ("", ".", ".."):
-                done = posixpath.dirname(done) if part == ".." else done
-                continue
-            here = f"{done}/{part}".lstrip("/")
+
+        def target(here: str) -> str | None:
             entry = self._entries.get(here)
-            if entry is None or not left:
-                done = here
-            elif stat.S_ISLNK(entry.mode):
-                target = entry.data.decode(errors="surrogateescape")
-                done = "" if target.startswith("/") else done
-                left, links = [*target.split("/"), *left], links + 1
-                if links > LINKS_MOST:
-                    raise Conflict(path, f"/{here} is a link that leads to itself")
-            elif stat.S_ISDIR(entry.mode):
-                done = here
-            else:
+            if entry is None or stat.S_ISDIR(entry.mode):
+                return None
+            if not stat.S_ISLNK(entry.mode):
                 raise Conflict(path, f"/{here} is a file")
-        return done
+            return entry.data.decode(errors="surrogateescape")
+
+        try:
+            return follow_links(path.strip("/"), target, follow=False)
+        except BadTree as error:
+            raise Conflict(path, str(error)) from error
 
     def is_folder(self, place: str) -> bool:
         """Whether there is a folder at what `place` answered."""
@@ -145,15 +135,9 @@ def lay_over(initrd: bytes, files: Sequence[LaidContent]) -> bytes:
             raise Conflict(path, f"a link makes it the same file as {taken[place]}")
         taken[place] = path
         archive.add_file(place, content, mode)
-    for folder in {folder for place in taken for folder in _above(place)}:
+    for folder in {folder for place in taken for folder in above(place)}:
         if not root.is_folder(folder):
             # With a slash behind it a link to a folder, which it may be in what cannot be read, is followed and kept.
             archive.add_folder(f"{folder}/")
     # Aligned as the kernel wants it; four zeros are where its unpacker of lz4 sees an end.
     return initrd + b"\0" * (4 + -len(initrd) % 4) + archive.to_bytes()
-
-
-def _above(place: str) -> Iterator[str]:
-    """The folders above a file, the root not among them."""
-    while place := posixpath.dirname(place):
-        yield place

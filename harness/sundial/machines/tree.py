@@ -12,7 +12,7 @@ import posixpath
 import stat
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,6 +118,16 @@ def file(content: bytes | Slice, mode: int = 0o644) -> Entry:
 
 def place(tree: Mapping[str, Entry], path: str, *, follow: bool = False) -> str:
     """`path` with the links on its way followed; with `follow` a link at its end too. Raises BadTree."""
+
+    def target(here: str) -> str | None:
+        entry = tree.get(here)
+        return entry.target if entry is not None and entry.is_link else None
+
+    return follow_links(path, target, follow=follow)
+
+
+def follow_links(path: str, target: Callable[[str], str | None], *, follow: bool) -> str:
+    """As `place`; `target` is where a link leads, None if a path without a leading slash is not a link."""
     done, left, links = "", path.split("/"), 0
     while left:
         part = left.pop(0)
@@ -125,10 +135,10 @@ def place(tree: Mapping[str, Entry], path: str, *, follow: bool = False) -> str:
             done = posixpath.dirname(done) if part == ".." else done
             continue
         here = f"{done}/{part}".lstrip("/")
-        entry = tree.get(here)
-        if entry is not None and entry.is_link and (follow or any(left)):
-            done = "" if entry.target.startswith("/") else done
-            left, links = [*entry.target.split("/"), *left], links + 1
+        to = target(here) if follow or any(left) else None
+        if to is not None:
+            done = "" if to.startswith("/") else done
+            left, links = [*to.split("/"), *left], links + 1
             if links > LINKS_MOST:
                 raise BadTree(f"/{here} is a link that leads to itself")
         else:

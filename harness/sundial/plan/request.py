@@ -28,6 +28,16 @@ class Progress(Protocol):
         """`done` from 0 to 1 of the step that began last."""
 
 
+class Silence:
+    """A Progress that is not shown."""
+
+    def say(self, text: str) -> None:
+        return
+
+    def share(self, done: float, text: str) -> None:
+        return
+
+
 @dataclass(frozen=True)
 class Stirring:
     """How the clocks of a trial look at their horizons, which must not change anything that its guests do."""

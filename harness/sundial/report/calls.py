@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 
 from sundial.expect import Call, Leg, Shape
-from sundial.report.workload import Setting
+from sundial.report.workload import IP_FRAGMENTS, TCP_RETRANSMISSIONS, Filter, Setting
 
 
 def socket_legs(expect: Callable[[Shape], Call], setting: Setting, size: int) -> tuple[Leg, Leg] | None:
@@ -17,3 +17,11 @@ def socket_legs(expect: Callable[[Shape], Call], setting: Setting, size: int) ->
     except ValueError:
         return None
     return None if out.fails else (out.request, back.reply)
+
+
+def socket_filters(transports: Collection[str]) -> Iterator[Filter]:
+    """What becomes of messages that are long, and of segments that are lost."""
+    if "udp" in transports:
+        yield IP_FRAGMENTS
+    if "tcp" in transports:
+        yield TCP_RETRANSMISSIONS

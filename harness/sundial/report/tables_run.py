@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from sundial.expect import Leg
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
-from sundial.report.workload import Client, Filter, Records, Setting
+from sundial.report.workload import Records, WorkloadReport
 
 Record = Mapping[str, Any]
 
@@ -189,22 +188,11 @@ def _plain(value: object) -> str:
     return DASH if value is None else str(value)
 
 
-class RecordsAlone:
+class RecordsAlone(WorkloadReport):
     """The report of a kind without calls: its records of one type as a table."""
-
-    clients: Mapping[str, Client] = {}
 
     def __init__(self, title: str, kind: str) -> None:
         self._title, self._kind = title, kind
-
-    def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
-        return None
-
-    def moves(self, procedure: str) -> int:
-        return 0
-
-    def filters(self, transports: Collection[str]) -> Iterator[Filter]:
-        return iter(())
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         table = scalars(self._title, records.get(self._kind, []))

@@ -92,20 +92,24 @@ TCP_RETRANSMISSIONS = Filter("TCP retransmissions", "tcp.analysis.retransmission
 
 @runtime_checkable
 class WorkloadReport(Protocol):
-    """A kind of workload, as the report asks for it."""
+    """A kind of workload, as the report asks for it; a kind derives its own and says where it differs."""
 
-    @property
-    def clients(self) -> Mapping[str, Client]:
-        """Its client programs, by the word in `app` of samples; empty where it makes no calls."""
+    clients: Mapping[str, Client] = {}
+    """Its client programs, by the word in `app` of samples; empty where it makes no calls."""
 
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
-        """Request and reply of a call; None where its packets are not known or it cannot be made."""
+        """Request and reply of a call; None where it cannot be made, or its packets are not known: segments of a stream
+        are TCP's choice (observed.parquet has those of each call), and packets of a backplane are not of IP."""
+        return None
 
     def moves(self, procedure: str) -> int:
-        """How often a successful call moves its payload, both directions counted."""
+        """How often a successful call moves its payload, both directions counted; an echo moves it twice."""
+        return BOTH_DIRECTIONS
 
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         """For a run that has calls over these transports."""
+        yield from ()
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         """What it has to show besides what all calls have; `samples`: those of the run, with `load.SAMPLES`."""
+        yield from ()

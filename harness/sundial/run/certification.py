@@ -21,7 +21,7 @@ from sundial.machines.certificates import OTHER_QEMU, Certificate
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
 from sundial.plan.domain import escaped
-from sundial.plan.request import CALM, Progress, RunRequest, RunResult, Stirring
+from sundial.plan.request import CALM, Progress, RunRequest, RunResult, Silence, Stirring
 from sundial.run.places import emulator
 from sundial.run.session import Session
 from sundial.units import icount_shift
@@ -165,7 +165,7 @@ def _made(course: Course, trial: Trial, folder: Path, session: Session, make: Ma
     (experiment,) = load_experiments(course.scenario, overrides=overrides, clock="virtual")
     folder.parent.mkdir(parents=True, exist_ok=True)
     request = RunRequest(experiment, folder.parent, folder, session.connect, trial.cold, (), trial=trial.stirring)
-    return _evidence(experiment, make(request, Unheard(), session=session))
+    return _evidence(experiment, make(request, Silence(), session=session))
 
 
 def _evidence(experiment: Experiment, made: RunResult) -> Evidence:
@@ -221,13 +221,3 @@ def first_difference(measure: Evidence, other: Evidence) -> str | None:
 def _first_differing(one: bytes, two: bytes) -> int:
     pairs = zip(one, two, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(two)))
-
-
-class Unheard:
-    """The progress of trials, of which only the certification's own lines are shown."""
-
-    def say(self, text: str) -> None:
-        return
-
-    def share(self, done: float, text: str) -> None:
-        return

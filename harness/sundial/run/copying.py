@@ -23,6 +23,7 @@ from sundial.machines import tarstream
 from sundial.machines.command import Gathered, Stream
 from sundial.machines.foreground import Foreground
 from sundial.machines.tarstream import Copied
+from sundial.machines.terminal import write_all
 from sundial.model.images import IMAGES
 from sundial.plan.request import Progress
 from sundial.printable import printable, printable_bytes
@@ -233,7 +234,7 @@ class Copy:
 
         def output(stream: Stream, data: bytes) -> None:
             if stream == "stdout" and output_fd is not None:
-                _write_all(output_fd, data)
+                write_all(output_fd, data)
             else:
                 said(stream, data)
 
@@ -321,8 +322,3 @@ def _beside(work: Callable[[], None], errors: Sequence[Exception], fd: int) -> I
 def _last(said: Gathered) -> str:
     lines = [line for stream in said.kept.values() for line in bytes(stream).splitlines() if line.strip()]
     return printable_bytes(lines[-1]) if lines else "no reason given"
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]

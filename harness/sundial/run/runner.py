@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from queue import Empty
 from typing import Any
 
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.hypervisor import LifecycleEvent
+from sundial.model.catalog import shown
 from sundial.model.topology import Clock
 from sundial.plan.build import Plan, plan_run
 from sundial.plan.request import CALM, Progress, RunRequest, RunResult
@@ -149,7 +149,7 @@ class Run:
         final, error, wall_s = self._bring_up.conclude(error, virtual_ns, collect=True)
         error = error or self._interrupts.late
         if error is not None:
-            error.hint = error.hint or f"partial results are in {_shown(final)}"
+            error.hint = error.hint or f"partial results are in {shown(final)}"
             if isinstance(error, RunFailed):
                 error.folder = final
             raise error
@@ -254,8 +254,3 @@ def expected_batches(plan: Plan) -> int:
 def _batches(options: Mapping[str, Any]) -> int:
     """Batches of a step: one for each of its functions or sizes."""
     return len(options.get("functions") or options.get("sizes") or [0])
-
-
-def _shown(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

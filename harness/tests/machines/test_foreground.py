@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +38,6 @@ except SundialError as error:
     sys.exit(f"{error.exit_code} {error.message}")
 sys.exit(end.status)
 """
-
-
-@pytest.fixture
-def switchboard() -> Iterator[Switchboard]:
-    made = Switchboard()
-    yield made
-    made.close()
 
 
 class Guest:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,6 @@ from sundial.machines.switchboard import Switchboard
 from tests.machines.guest_port import GuestPort, Say, b64
 
 NAMES = ("n1", "n2")
-
-
-@pytest.fixture
-def switchboard() -> Iterator[Switchboard]:
-    made = Switchboard()
-    yield made
-    made.close()
 
 
 def guests(switchboard: Switchboard, folder: Path, **hear: Any) -> tuple[dict[str, Callee], dict[str, GuestPort]]:

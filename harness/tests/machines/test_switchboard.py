@@ -7,7 +7,6 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,6 @@ from sundial.machines.command import LINE_BYTES, run_command
 from sundial.machines.switchboard import REQUEST_BYTES, WAITING_BYTES, Switchboard
 from sundial.machines.waiting import wait_until
 from tests.machines.guest_port import GuestPort, Hear, Say, b64, echoing
-
-
-@pytest.fixture
-def switchboard() -> Iterator[Switchboard]:
-    made = Switchboard()
-    yield made
-    made.close()
 
 
 def joined(switchboard: Switchboard, folder: Path, hear: Hear, *, streams: bool = True) -> tuple[GuestPort, Path]:

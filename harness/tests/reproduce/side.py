@@ -12,21 +12,13 @@ from typing import Any
 
 from sundial.errors import HostLacks, RunFailed
 from sundial.machines.waiting import wait_until
-from sundial.plan.request import Progress
+from sundial.plan.request import Progress, Silence
 from sundial.reproduce.worker import Making, Task
 from sundial.reproduce.workers import Workers
 from sundial.run.interrupts import Interrupts
 
 LONG_S = 300.0
 """Longer than any wait of a test: a process that begins such a wait is to be ended."""
-
-
-class Silence:
-    def say(self, text: str) -> None:
-        return
-
-    def share(self, done: float, text: str) -> None:
-        return
 
 
 @dataclass(frozen=True)

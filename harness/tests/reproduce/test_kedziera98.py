@@ -18,6 +18,7 @@ from sundial.papers.kedziera98.paper import Kedziera98, Value
 from sundial.papers.kedziera98.reproduce import KIND
 from sundial.papers.kedziera98.results import Results
 from sundial.papers.kedziera98.statements import STATEMENTS
+from sundial.plan.request import Silence
 from sundial.report.plotting import Pictures, pictures
 from sundial.reproduce.declared import DeclaredOutcome
 from sundial.reproduce.perform import Reproduced, Request, perform
@@ -27,14 +28,6 @@ from tests.reproduce.house import House
 CURVES = ["fig1-atm", "fig1-linux-sun", "fig1-linux-sun-swapped", "fig3-tcp", "fig3-udp", "fig4-ethernet"]
 RUNS = [*CURVES, "raw-tcp", "raw-udp", "pc-pc", "iperf3-atm", "iperf3-linux-sun", "lane-control"]
 COMMAND = ("sundial", "reproduce", "kedziera98")
-
-
-class Silence:
-    def say(self, text: str) -> None:
-        return
-
-    def share(self, done: float, text: str) -> None:
-        return
 
 
 def reproduced(folder: Path, house: House, scale: str = "smoke") -> Reproduced:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sundial.errors import BadInput, Interrupted, RunFailed
-from sundial.plan.request import RunRequest
+from sundial.plan.request import RunRequest, Silence
 from sundial.reproduce.matrix import Axis, Cell, Matrix, axis_of_runs, label, pairs, parse_axis, to_csv, values_of
 from sundial.reproduce.matrix_make import Doors, Request, axes_of, collect, make
 from sundial.reproduce.matrix_page import page
@@ -24,14 +24,6 @@ from sundial.reproduce.worker import Making
 from sundial.seams.matrix import MatrixDocument
 
 LOSS = "segments.wan.impairments.both.loss"
-
-
-class Quiet:
-    def say(self, text: str) -> None:
-        return
-
-    def share(self, done: float, text: str) -> None:
-        return
 
 
 class Fake:
@@ -83,7 +75,7 @@ def request(folder: Path, rows: str, columns: str, **changes: Any) -> Request:
 def test_each_cell_is_a_run_with_both_values(tmp_path: Path) -> None:
     fake = Fake()
     folder, matrix = make(request(tmp_path, f"{LOSS}=0 %,5 %", "sizes=64,[1024, 4096]".replace("64,[", "[64, [") + "]"),
-                          fake.doors(), Quiet())  # fmt: skip
+                          fake.doors(), Silence())  # fmt: skip
     assert folder == tmp_path / "matrix-loss-001"
     assert matrix.rows.labels == ("0 %", "5 %")
     assert matrix.columns.labels == ("64", "1024, 4096")
@@ -120,7 +112,7 @@ class Links(HTMLParser):
 
 
 def test_the_page_links_each_report_and_is_well_formed(tmp_path: Path) -> None:
-    folder, _ = make(request(tmp_path, f"{LOSS}=0 %,5 %", "calls=1,2"), Fake(bad=("5-pct",)).doors(), Quiet())
+    folder, _ = make(request(tmp_path, f"{LOSS}=0 %,5 %", "calls=1,2"), Fake(bad=("5-pct",)).doors(), Silence())
     text = (folder / "index.html").read_text()
     read = Links()
     read.feed(text)
@@ -133,11 +125,11 @@ def test_the_page_links_each_report_and_is_well_formed(tmp_path: Path) -> None:
 
 def test_an_error_names_the_axis(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        make(request(tmp_path, f"{LOSS}=0 %,101 %", "calls=1"), Fake().doors(), Quiet())
+        make(request(tmp_path, f"{LOSS}=0 %,101 %", "calls=1"), Fake().doors(), Silence())
     assert str(caught.value).startswith(f"--rows: {LOSS}: '101 %' is out of range")
     assert "the cell is 101 % x 1" in str(caught.value.hint)
     with pytest.raises(BadInput, match="there is no scenario 'nosuch'"):
-        make(request(tmp_path, "calls=1", "sizes=1", scenario="nosuch"), Fake().doors(), Quiet())
+        make(request(tmp_path, "calls=1", "sizes=1", scenario="nosuch"), Fake().doors(), Silence())
 
 
 def test_a_page_escapes_what_it_shows() -> None:
@@ -156,7 +148,7 @@ def test_an_interrupted_matrix_has_what_was_made(tmp_path: Path) -> None:
             super().run(request, progress)
 
     with pytest.raises(Interrupted):
-        make(request(tmp_path, f"{LOSS}=0 %,5 %", "calls=1,2"), Stopped().doors(), Quiet())
+        make(request(tmp_path, f"{LOSS}=0 %,5 %", "calls=1,2"), Stopped().doors(), Silence())
     document = json.loads((tmp_path / "matrix-loss-001" / "matrix.json").read_text())
     assert [cell["verdict"] for cell in document["cells"]] == ["pass", "pass", "missing", "missing"]
     assert [path.name for path in tmp_path.iterdir()] == ["matrix-loss-001"]
@@ -164,7 +156,7 @@ def test_an_interrupted_matrix_has_what_was_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("bad", "dead", "status"), [((), (), 0), (("01-01",), (), 1), (("01-01",), ("02-01",), 4)])
 def test_the_status_is_the_worst(tmp_path: Path, bad: Any, dead: Any, status: int) -> None:
-    _, matrix = make(request(tmp_path, f"{LOSS}=0 %,5 %", "calls=1,2"), Fake(bad, dead).doors(), Quiet())
+    _, matrix = make(request(tmp_path, f"{LOSS}=0 %,5 %", "calls=1,2"), Fake(bad, dead).doors(), Silence())
     assert matrix.status == status
     if dead:
         failed = matrix.at("5 %", "1")
@@ -176,10 +168,10 @@ def test_values_that_do_not_go_together_are_refused_or_empty(tmp_path: Path) -> 
     fake = Fake()
     axes = (f"{LOSS}=0 %,5 %", "transports=udp,vrpc")
     with pytest.raises(BadInput) as caught:
-        make(request(tmp_path, *axes), fake.doors(), Quiet())
+        make(request(tmp_path, *axes), fake.doors(), Silence())
     assert "the cell is 0 % x vrpc; --skip-refused leaves such cells empty" in str(caught.value.hint)
     assert (fake.requests, list(tmp_path.iterdir())) == ([], [])
-    _, matrix = make(request(tmp_path, *axes, skip_refused=True), fake.doors(), Quiet())
+    _, matrix = make(request(tmp_path, *axes, skip_refused=True), fake.doors(), Silence())
     assert [cell.verdict for cell in matrix.cells] == ["pass", "refused", "pass", "refused"]
     assert matrix.at("0 %", "vrpc").first
     assert matrix.status == 0
@@ -200,7 +192,7 @@ def test_what_no_cell_can_have_is_refused(tmp_path: Path, rows: str, columns: st
     if skip and rows.startswith("calls"):
         return  # one of its cells is possible
     with pytest.raises(BadInput, match=words):
-        make(request(tmp_path, rows, columns, skip_refused=skip), fake.doors(), Quiet())
+        make(request(tmp_path, rows, columns, skip_refused=skip), fake.doors(), Silence())
     assert (fake.requests, list(tmp_path.iterdir())) == ([], [])
 
 
@@ -221,7 +213,7 @@ def test_the_axes_may_be_those_of_the_scenario(tmp_path: Path) -> None:
     assert (rows.labels, columns.labels) == (("udp", "tcp"), ("1", "2", "3"))
     fake = Fake()
     asked = replace(request(tmp_path, "a=1", "b=1"), scenario=str(path), rows=rows, columns=columns)
-    _, matrix = make(asked, fake.doors(), Quiet())
+    _, matrix = make(asked, fake.doors(), Silence())
     assert [cell.verdict for cell in matrix.cells] == ["pass"] * 5 + ["refused"]
     assert matrix.at("tcp", "3").first == "excluded by the scenario"
     assert fake.requests[3].experiment.workloads[0].transports == ("tcp",)
@@ -295,7 +287,7 @@ def test_runs_that_are_there_are_placed_by_what_they_say(tmp_path: Path) -> None
         "c": written(tmp_path, "c", 576, ["tcp"], status="failed", error={"message": "client: no"}),
     }
     asked = request(tmp_path, "x=1", "y=1", out=tmp_path / "m")
-    folder, matrix = collect(runs, "defaults.mtu", "transports", asked, Fake().doors(), Quiet())
+    folder, matrix = collect(runs, "defaults.mtu", "transports", asked, Fake().doors(), Silence())
     assert (matrix.rows.labels, matrix.columns.labels) == (("576", "1500"), ("tcp", "udp"))
     assert [cell.verdict for cell in matrix.cells] == ["failed", "fail", "missing", "pass"]
     assert (matrix.status, matrix.scenario) == (4, "s")
@@ -316,7 +308,7 @@ def test_runs_that_have_no_place_are_refused(tmp_path: Path, rows: str, columns:
     runs = {name: written(tmp_path, name, 1500, ["udp"]) for name in ("a", "b")}
     asked = request(tmp_path, "x=1", "y=1", out=tmp_path / "m")
     with pytest.raises(BadInput, match=words):
-        collect(runs, rows, columns, asked, Fake().doors(), Quiet())
+        collect(runs, rows, columns, asked, Fake().doors(), Silence())
     assert not (tmp_path / "m").exists()
 
 
@@ -325,7 +317,7 @@ def test_a_run_without_a_verdict_is_refused(tmp_path: Path) -> None:
     (path / "verify.json").unlink()
     asked = request(tmp_path, "x=1", "y=1", out=tmp_path / "m")
     with pytest.raises(BadInput, match="a was not verified"):
-        collect({"a": path}, "seed", "topology", asked, Fake().doors(), Quiet())
+        collect({"a": path}, "seed", "topology", asked, Fake().doors(), Silence())
 
 
 def test_values_of_workloads_that_differ_have_no_place() -> None:

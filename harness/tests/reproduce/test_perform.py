@@ -17,17 +17,7 @@ from sundial.reproduce.paper import reproduction
 from sundial.reproduce.perform import Reproduced, Request, perform
 from sundial.reproduce.runs import Bench, Spec
 from tests.reproduce.house import House
-
-
-class Words:
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
-
-    def share(self, done: float, text: str) -> None:
-        return
+from tests.run.stage import Words
 
 
 def reproduced(folder: Path, house: House, words: Words | None = None) -> Reproduced:

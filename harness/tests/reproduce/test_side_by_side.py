@@ -17,13 +17,14 @@ import pytest
 
 from sundial.errors import HostLacks, Interrupted, RunFailed
 from sundial.model.load import load_experiments
+from sundial.plan.request import Silence
 from sundial.report.plotting import Pictures, pictures
 from sundial.reproduce.perform import Request, perform
 from sundial.reproduce.runs import _calls
 from sundial.reproduce.worker import Ended
 from sundial.reproduce.workers import Workers
 from tests.reproduce.house import House
-from tests.reproduce.side import MAKING, Silence, staying, tasks, wait_for
+from tests.reproduce.side import MAKING, staying, tasks, wait_for
 
 HARNESS = Path(__file__).resolve().parents[2]
 

@@ -156,6 +156,13 @@ def sundial(
     return subprocess.CompletedProcess(argv, done.returncode, done.stdout.decode("latin-1"), done.stderr.decode())
 
 
+def output_of(topology: Path, machine: str, *words: str) -> str:
+    """What a command printed in a machine of a topology that is up."""
+    done = sundial("exec", "--topology", topology.stem, machine, "--", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @contextmanager
 def up(topology: Path, *options: str) -> Iterator[dict[str, Any]]:
     """What `sundial up --json` says of a topology, which is down afterwards; its captures are the caller's."""

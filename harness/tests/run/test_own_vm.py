@@ -15,7 +15,7 @@ from sundial.machines.archives import cpio
 from sundial.machines.images import Image, Images
 from sundial.run.places import Places
 from tests.model.kernels import FILE, elf, newc
-from tests.run.live import LiveRun, night, require_guests, sundial, up, write_scenario
+from tests.run.live import LiveRun, night, output_of, require_guests, sundial, up, write_scenario
 from tests.run.served import passed
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -56,12 +56,6 @@ def topology(tmp_path: Path) -> Path:
     path = tmp_path / "own-files.yaml"
     path.write_text(TOPOLOGY)
     return path
-
-
-def output_of(topology: Path, machine: str, *words: str) -> str:
-    done = sundial("exec", "--topology", topology.stem, machine, "--", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def run(folder: Path, name: str, *options: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from sundial.machines.images import Images
 from sundial.run.places import Places
 from tests.machines.containers import archive, folder, layer, layout, link, member
-from tests.run.live import LiveRun, hog, require_guests, sundial, up, write_scenario
+from tests.run.live import LiveRun, hog, output_of, require_guests, sundial, up, write_scenario
 from tests.run.served import passed
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -72,12 +72,6 @@ def write(folder: Path, name: str, **roots: str) -> Path:
     path = folder / f"{name}.yaml"
     path.write_text(TOPOLOGY.format(**roots))
     return path
-
-
-def output_of(topology: Path, machine: str, *words: str) -> str:
-    done = sundial("exec", "--topology", topology.stem, machine, "--", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def run(folder: Path, name: str, topology: Path, *options: str) -> Mapping[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+
+from sundial.expect.layout import Field
 
 LINK_TYPE = 148
 VERSION = 1
@@ -89,19 +90,6 @@ USES: Mapping[int, str] = MappingProxyType(
     }
 )
 """What an export is for."""
-
-
-class Field(NamedTuple):
-    """Where a field is, in bytes behind the head that it belongs to."""
-
-    offset: int
-    size: int
-
-    @property
-    def bytes(self) -> slice:
-        """The part of that head, or of what begins with it."""
-        return slice(self.offset, self.offset + self.size)
-
 
 FIELDS: Mapping[str, Field] = MappingProxyType(
     {

@@ -71,7 +71,7 @@ def repeated(pdu: bytes) -> tuple[bytes, ...] | None:
     return pdu[1:2], pdu[_ACTIVITY], pdu[_SEQUENCE], pdu[_FRAGMENT]
 
 
-class DceReport:
+class DceReport(WorkloadReport):
     """DCE RPC, as the report asks for it."""
 
     clients: Mapping[str, Client] = {CLIENT: Client("DCE RPC", LINES, first_apart=True, repeats=repeated)}

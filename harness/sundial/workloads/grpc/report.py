@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 
 import polars as pl
 
-from sundial.expect import Leg
 from sundial.report.tables import Table
 from sundial.report.workload import (
     BOTH_DIRECTIONS,
@@ -16,7 +15,6 @@ from sundial.report.workload import (
     Filter,
     Line,
     Records,
-    Setting,
     WorkloadReport,
 )
 from sundial.workloads.function_table import calls_by, function_table
@@ -29,17 +27,13 @@ LINES = {
 }
 
 
-class GrpcReport:
+class GrpcReport(WorkloadReport):
     """gRPC, as the report asks for it."""
 
     clients: Mapping[str, Client] = {
         app: Client(language.label, LINES[language.name], dissector="http2", ports=(PORT + place,))
         for place, (app, language) in enumerate(BY_CLIENT.items())
     }
-
-    def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
-        """Segments are TCP's choice; those of each call are in observed.parquet."""
-        return None
 
     def moves(self, procedure: str) -> int:
         return 1 if procedure == "distance" else BOTH_DIRECTIONS

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+
+from sundial.expect.layout import Field
 
 ETHERTYPE = 34_998
 VERSION = 2
@@ -175,19 +176,6 @@ STATUS_TEXTS: Mapping[int, str] = MappingProxyType(
     }
 )
 """As tasks print them."""
-
-
-class Field(NamedTuple):
-    """Where a field is, in bytes behind the head that it belongs to."""
-
-    offset: int
-    size: int
-
-    @property
-    def bytes(self) -> slice:
-        """The part of that head, or of what begins with it."""
-        return slice(self.offset, self.offset + self.size)
-
 
 FIELDS: Mapping[str, Field] = MappingProxyType(
     {

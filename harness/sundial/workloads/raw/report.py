@@ -8,12 +8,10 @@ from collections.abc import Collection, Iterator, Mapping
 import polars as pl
 
 from sundial.expect import Leg
-from sundial.report.calls import socket_legs
+from sundial.report.calls import socket_filters, socket_legs
 from sundial.report.tables import Table
 from sundial.report.workload import (
     BOTH_DIRECTIONS,
-    IP_FRAGMENTS,
-    TCP_RETRANSMISSIONS,
     Client,
     Filter,
     Line,
@@ -32,7 +30,7 @@ LINES = {
 """The hue of each transport is Sun RPC's, but bright."""
 
 
-class RawReport:
+class RawReport(WorkloadReport):
     """Raw sockets, as the report asks for them."""
 
     clients: Mapping[str, Client] = {CLIENT: Client("raw", LINES)}
@@ -44,10 +42,7 @@ class RawReport:
         return 1 if procedure == "distance" else BOTH_DIRECTIONS
 
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
-        if "udp" in transports:
-            yield IP_FRAGMENTS
-        if "tcp" in transports:
-            yield TCP_RETRANSMISSIONS
+        yield from socket_filters(transports)
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         found = function_table(calls_by(samples, self.clients), messages)

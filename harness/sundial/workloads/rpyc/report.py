@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from sundial.expect import Leg
 from sundial.report.tables import (
     QUARTILE_TITLES,
     QUARTILES,
@@ -26,7 +25,6 @@ from sundial.report.workload import (
     Filter,
     Line,
     Records,
-    Setting,
     WorkloadReport,
 )
 from sundial.workloads import functions
@@ -37,14 +35,10 @@ LINES = {"rpyc": Line("rpyc", "#b0486a", "#e58ba6", "X")}
 _KEY = ("client", "function", "container", "variant", "tcp_nodelay")
 
 
-class RpycReport:
+class RpycReport(WorkloadReport):
     """RPyC, as the report asks for it."""
 
     clients: Mapping[str, Client] = {CLIENT: Client("RPyC", LINES, dissector="rpyc", ports=(PORT, PORT + 1))}
-
-    def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
-        """A call is several messages each way, whose segments are TCP's choice; observed.parquet has them."""
-        return None
 
     def moves(self, procedure: str) -> int:
         """Lists and objects never cross, so what does is not a measure."""

@@ -5,11 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-import polars as pl
-
-from sundial.expect import Leg
-from sundial.report.tables import Table
-from sundial.report.workload import BOTH_DIRECTIONS, Client, Filter, Line, Records, Setting, WorkloadReport
+from sundial.report.workload import BOTH_DIRECTIONS, Client, Filter, Line, WorkloadReport
 from sundial.workloads.shrimprpc.plan import CLIENT
 
 LINES = {"shrimprpc": Line("shrimprpc", "#b03060", "#ff7fa5", "p")}
@@ -17,14 +13,10 @@ LINES = {"shrimprpc": Line("shrimprpc", "#b03060", "#ff7fa5", "p")}
 _MOVES = {"null": 0, "in": 1, "out": 1, "in_64": 1, "out_64": 1}
 
 
-class ShrimpRpcReport:
+class ShrimpRpcReport(WorkloadReport):
     """ShrimpRPC, as the report asks for it."""
 
     clients: Mapping[str, Client] = {CLIENT: Client("ShrimpRPC", LINES)}
-
-    def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
-        """Packets of a backplane are none of IP."""
-        return None
 
     def moves(self, procedure: str) -> int:
         return _MOVES.get(procedure, BOTH_DIRECTIONS)
@@ -32,9 +24,6 @@ class ShrimpRpcReport:
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         yield Filter("calls of ShrimpRPC", "vmmc.shrimp.seq", of_calls=True)
         yield Filter("those that failed", "vmmc.shrimp.status != 0")
-
-    def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
-        return iter(())
 
 
 KIND: WorkloadReport = ShrimpRpcReport()

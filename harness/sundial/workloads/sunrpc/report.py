@@ -8,12 +8,10 @@ from collections.abc import Collection, Iterator, Mapping
 import polars as pl
 
 from sundial.expect import Leg
-from sundial.report.calls import socket_legs
+from sundial.report.calls import socket_filters, socket_legs
 from sundial.report.tables import Table
 from sundial.report.workload import (
     BOTH_DIRECTIONS,
-    IP_FRAGMENTS,
-    TCP_RETRANSMISSIONS,
     Client,
     Filter,
     Line,
@@ -40,7 +38,7 @@ colour blindness tell apart."""
 _MOVES = {"null": 0, "sink": 1, "source": 1, "void": 0, "distance": 1}
 
 
-class SunRpcReport:
+class SunRpcReport(WorkloadReport):
     """Sun RPC, as the report asks for it."""
 
     clients: Mapping[str, Client] = {
@@ -60,10 +58,7 @@ class SunRpcReport:
 
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         yield Filter("calls and replies", "rpc", of_calls=True)
-        if "udp" in transports:
-            yield IP_FRAGMENTS
-        if "tcp" in transports:
-            yield TCP_RETRANSMISSIONS
+        yield from socket_filters(transports)
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         found = function_table(calls_by(samples, self.clients), lambda name: messages(name, BY_NAME[name].size))

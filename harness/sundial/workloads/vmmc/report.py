@@ -3,31 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from sundial.expect import Leg
 from sundial.report.tables import Table, decimal, numbers, whole, words
-from sundial.report.workload import BOTH_DIRECTIONS, Client, Filter, Records, Setting, WorkloadReport
+from sundial.report.workload import BOTH_DIRECTIONS, Client, Records, WorkloadReport
 from sundial.workloads.vmmc.plan import CLIENT
 
 
-class VmmcReport:
+class VmmcReport(WorkloadReport):
     """Updates, as the report asks for them."""
 
     clients: Mapping[str, Client] = {CLIENT: Client("VMMC")}
 
-    def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
-        """Packets of a backplane are none of IP."""
-        return None
-
     def moves(self, procedure: str) -> int:
         """A stream's sample is of many transfers, which `tables` knows."""
         return BOTH_DIRECTIONS if procedure == "round_trip" else 0
-
-    def filters(self, transports: Collection[str]) -> Iterator[Filter]:
-        return iter(())
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         streams = [

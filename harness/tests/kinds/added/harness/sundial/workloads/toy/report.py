@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-import polars as pl
 from sundial.workloads.toy.expect import expect_call
 from sundial.workloads.toy.plan import CLIENT
 
 from sundial.expect import Leg
 from sundial.report.calls import socket_legs
-from sundial.report.tables import Table
-from sundial.report.workload import BOTH_DIRECTIONS, Client, Filter, Line, Records, Setting, WorkloadReport
+from sundial.report.workload import Client, Filter, Line, Setting, WorkloadReport
 
 
-class ToyReport:
+class ToyReport(WorkloadReport):
     """Toys, as the report asks for them."""
 
     clients: Mapping[str, Client] = {CLIENT: Client("Toy", {"udp": Line("toy-udp", "#123456", "#654321", "x")})}
@@ -23,14 +21,8 @@ class ToyReport:
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
         return socket_legs(expect_call, setting, size)
 
-    def moves(self, procedure: str) -> int:
-        return BOTH_DIRECTIONS
-
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         yield Filter("toys", 'udp contains "TOY1"', of_calls=True)
-
-    def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
-        return iter(())
 
 
 KIND: WorkloadReport = ToyReport()
