@@ -28,7 +28,7 @@ _SPAN = 4_000_000
 _MIXED = 1 << 16
 """Words that are mixed at once: they stay in a core's cache."""
 _MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB))
-"""Without the first shift two flips of the highest bits of words, which a multiplication moves nowhere, would cancel."""
+"""Shifts and factors. Without the first shift two flips of the highest bits of words could cancel."""
 _SEED = np.random.SeedSequence()
 
 
