@@ -39,14 +39,19 @@ class Spot:
     count: int
 
     def __str__(self) -> str:
-        between = f" ({self.low:.4g} to {self.high:.4g})" if self.count > 1 else ""
-        return f"{self.median:.4g}{between}"
+        between = f" ({shown(self.low)} to {shown(self.high)})" if self.count > 1 else ""
+        return f"{shown(self.median)}{between}"
 
 
 Line = tuple[str, Cell]
 """A metric, and the value of the axis that has a line for each."""
 Panel = dict[Line, list[tuple[float, Spot]]]
 """Spots by their place on the axis."""
+
+
+def shown(value: float) -> str:
+    """A number in four digits, or whole."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def unit_of(bound: Bound) -> str:
@@ -128,7 +133,9 @@ class _Figure:
         for facet, panel in self._panels.items():
             where = "".join(f", {each}" for each in self._titles(facet))
             for line, spots in panel.items():
-                ends = " to ".join(f"{found.median:.4g} at {x / self._scale:g}" for x, found in (spots[0], spots[-1]))
+                ends = " to ".join(
+                    f"{shown(found.median)} at {x / self._scale:g}" for x, found in (spots[0], spots[-1])
+                )
                 parts.append(f"{self._words.get(line, line[0])}{where}: {ends}")
         return "; ".join(parts)
 

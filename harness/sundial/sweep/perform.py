@@ -196,8 +196,9 @@ class Sweeping:
             self._metrics[key] = (named if counts else dict.fromkeys(named), unmet)
         return self._metrics[key]
 
-    def perform(self, making: Making, progress: Progress, pool: Callable[[Making, int], Pool] = Workers) -> Swept:
-        """Make what is not in the store, in the processes of a pool. In any case tables and page say what there is.
+    def perform(self, making: Making, progress: Progress, pool: Callable[[Making, int], Pool] | None = None) -> Swept:
+        """Make what is not in the store, in the processes of a pool (default: Workers). Whatever ends it, tables and page
+        say what there is.
 
         Raises BadInput for a point that only a worker could refuse, HostLacks, Interrupted.
         """
@@ -205,7 +206,7 @@ class Sweeping:
             self._write_record()
             self.store.tidy()
             put = SweepMaking(making.run, making.verify, making.report, self.store.folder)
-            workers = pool(put, self.request.slots)
+            workers = (pool or Workers)(put, self.request.slots)
             engine = Local(workers, self.request.slots, self.task, self.store.tidy)
             schedule = self.schedule(engine, progress)
             try:

@@ -60,6 +60,8 @@ def from_options(scenario: str, topology: str | None, settings: Sequence[str], s
         data["topology"] = str(Path(topology).absolute()) if _is_file(topology) else topology
     for text in settings:
         key, values = text.partition("=")[0].strip(), _values(text)
+        if key in data["set"] or any(axis["key"] == key for axis in data["axes"].values()):
+            raise BadInput("is there twice", file=SET, field=key, allowed="each field once")
         if len(values) == 1:
             data["set"][key] = values[0]
         else:
@@ -90,7 +92,7 @@ def _axis_name(key: str, taken: Mapping[str, Any]) -> str:
         name = "-".join(words[-count:])
         if name not in taken:
             return name
-    raise BadInput("is there twice", file=SET, field=key, allowed="different fields")
+    raise BadInput("has the name of another axis", file=SET, field=key, allowed="a file with names of its own")
 
 
 def sweep_of(source: Source) -> tuple[Sweep, dict[str, Any]]:
