@@ -58,9 +58,11 @@ class SweepMaking(Making):
             made = folder / "made"
             began, cpu_s = time.monotonic(), _cpu_s()
             request = replace(task.request, captures=folder, out=made)
+            verified: Mapping[str, Any] = {}
             failure: RunFailed | None = None
             try:
                 self.run(request, progress)
+                verified = self.verify(made)
             except RunFailed as error:
                 failure = error
             if failure is not None and (failure.whose == "host" or not (made / "run.json").is_file()):
@@ -69,7 +71,6 @@ class SweepMaking(Making):
             changed = changed_meanwhile(task.over, run)
             if changed is not None:
                 return Put("failed", error=f"{changed} was made again meanwhile")
-            verified = {} if failure is not None else self.verify(made)
             result = result_from(task, run, verified, failure)
             kept = task.keep == "all" or (task.keep == "failed" and result.verdict != "pass")
             if kept:

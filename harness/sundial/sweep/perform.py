@@ -197,8 +197,8 @@ class Sweeping:
         return self._metrics[key]
 
     def perform(self, making: Making, progress: Progress, pool: Callable[[Making, int], Pool] | None = None) -> Swept:
-        """Make what is not in the store, in the processes of a pool (default: Workers). Whatever ends it, tables and page
-        say what there is.
+        """Make what is not in the store, in the processes of a pool (default: Workers). Whatever ends it, tables and
+        page say what there is.
 
         Raises BadInput for a point that only a worker could refuse, HostLacks, Interrupted.
         """

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from sundial.errors import HostLacks, RunFailed
+from sundial.errors import GuestFault, HostLacks, RunFailed
 from sundial.model.experiment import Experiment
 from sundial.model.tables import TABLES
 from sundial.observe import SAMPLE_COLUMNS
@@ -103,10 +103,16 @@ def samples(experiment: Experiment) -> pl.DataFrame:
 
 def verify(out: Path) -> dict[str, Any]:
     """`bad-SEED` has a mismatch."""
-    bad = _is_asked("bad", json.loads((out / "run.json").read_text())["scenario"]["seed"], keep=True)
+    if _is_asked("lie", _seed(out)):
+        raise GuestFault("samples.jsonl is malformed", machine="client")
+    bad = _is_asked("bad", _seed(out), keep=True)
     problem = {"field": "request.packets", "expected": 2, "seen": 1}
     return {"verdict": "fail" if bad else "pass", "calls": 2 * CALLS, "mismatches": int(bad),
             "retransmissions": {"udp": 1}, "problems": [problem] * bad}  # fmt: skip
+
+
+def _seed(out: Path) -> int:
+    return int(json.loads((out / "run.json").read_text())["scenario"]["seed"])
 
 
 def report(out: Path) -> None:

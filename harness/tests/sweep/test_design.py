@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from sundial.errors import BadInput
 from sundial.model.source import Origin, Source
@@ -119,6 +122,11 @@ def test_shipped_sweeps_are_valid_and_are_no_scenarios(tmp_path: Path) -> None:
         sweep, data = sweep_of(from_file(name))
         assert sweep_of(Source(name, "again", data, {(): Origin("again", 1)}))[0] == sweep
         assert cells_of(sweep, axes_of(sweep))
+        text = (FOLDER / f"{name}.yaml").read_text()
+        document = json.loads(json.dumps(YAML(typ="safe", pure=True).load(text)))
+        schema = json.loads((FOLDER / "sweep.schema.json").read_text())
+        jsonschema.Draft202012Validator(schema).validate(document)
+        assert text.splitlines()[0] == "# yaml-language-server: $schema=sweep.schema.json"
     assert not is_sweep("quickstart")
     assert is_sweep(str(FOLDER / f"{names()[0]}.yaml"))
     with pytest.raises(BadInput, match="does not exist"):

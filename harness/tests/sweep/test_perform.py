@@ -108,11 +108,12 @@ def test_workers_that_die_lose_nothing(tmp_path: Path, ask: Ask, pool: Any) -> N
 
 
 def test_a_run_that_fails_by_itself_is_kept_and_one_that_the_host_fails_is_not(tmp_path: Path, ask: Ask) -> None:
-    ask("panic-2")
+    ask("panic-2", "lie-3")
     data = {**GRID, "retries": 0, "check": "0 %"}
     swept = perform(tmp_path, data)
     assert swept.status == 4
-    assert {(row.point.seed, row.first) for row in swept.having("failed")} == {(2, "server: its kernel panicked")}
+    failed = {(row.point.seed, row.first) for row in swept.having("failed")}
+    assert failed == {(2, "server: its kernel panicked"), (3, "client: samples.jsonl is malformed")}
     assert perform(tmp_path, data).counts.made == 0
     ask("stop-3")
     (tmp_path / "b").mkdir()
