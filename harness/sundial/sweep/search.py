@@ -114,7 +114,8 @@ class Searching(Sweeping):
 
         def fault(case: Case) -> str | None:
             point = point_of(case)
-            one = self.schedule(engine, progress)
+            progress.share(shrinker.probes / max(1, shrinker.most), f"probe {shrinker.probes}")
+            one = self.schedule(engine, _Quiet())
             try:
                 self.resolve(point)
                 one.perform(lambda: [point])
@@ -133,6 +134,14 @@ class Searching(Sweeping):
             "path": None if kept is None else str(kept.run),
             "command": shlex.join([COMMAND, *self.task(point).request.command[1:]]),
         }
+
+
+class _Quiet:
+    def say(self, text: str) -> None:
+        return
+
+    def share(self, done: float, text: str) -> None:
+        return
 
 
 def parts_of(experiment: Experiment) -> dict[str, tuple[Any, ...]]:

@@ -39,10 +39,10 @@ class Shrinker:
 
     def __init__(self, fault: Fault, name: str, axes: Sequence[Axis], most: int) -> None:
         self.probes = 0
+        self.most = most
         self._fault = fault
         self._name = name
         self._axes = axes
-        self._most = most
         self._known: list[tuple[Case, bool]] = []
 
     def shrink(self, case: Case) -> Case:
@@ -77,7 +77,7 @@ class Shrinker:
         for known, failed in self._known:
             if known == case:
                 return failed
-        if self.probes >= self._most:
+        if self.probes >= self.most:
             raise OutOfProbes
         self.probes += 1
         failed = self._fault(case) == self._name
