@@ -85,6 +85,8 @@ become_root() {
     become=
     if [ "$(id -u)" != 0 ]; then
         become="sudo -n"
+        # sudo asks for the password where someone can answer.
+        [ ! -t 0 ] || become=sudo
         $become true 2>/dev/null || fail "no right to install packages; as root: apt-get install --no-install-recommends$1"
     fi
 }

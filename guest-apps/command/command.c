@@ -163,12 +163,26 @@ static void look_whether_ready(struct program *program, uint64_t now)
     }
 }
 
+/* Ends what has run too long, and what a first signal did not end. */
+static void look_at_end(struct program *program, uint64_t now)
+{
+    if (!program->service && program->kill_ns == 0 && now >= program->deadline_ns) {
+        program->timed_out = true;
+        program_end(program, now);
+    }
+    if (program->kill_ns != 0 && now >= program->kill_ns) {
+        program_kill(program);
+        program->kill_ns = NEVER;
+    }
+}
+
 static void look_at(struct program *program, uint64_t now)
 {
     switch (program->state) {
     case PROGRAM_WAITS:
         if (!may_start(program, now))
             return;
+        program->again = false;
         if (!program_start(program, now)) {
             char what[MESSAGE];
 
@@ -182,20 +196,18 @@ static void look_at(struct program *program, uint64_t now)
             look_whether_ready(program, now);
         return;
     case PROGRAM_STARTS:
-        look_whether_ready(program, now);
+        if (program->kill_ns == 0)
+            look_whether_ready(program, now);
+        else
+            look_at_end(program, now);
         return;
     case PROGRAM_RUNS:
-        if (!program->service && program->kill_ns == 0 && now >= program->deadline_ns) {
-            program->timed_out = true;
-            program_end(program, now);
-        }
-        if (program->kill_ns != 0 && now >= program->kill_ns) {
-            program_kill(program);
-            program->kill_ns = NEVER;
-        }
+        look_at_end(program, now);
         return;
     case PROGRAM_ENDED:
-        if (!program->announced && !program->service)
+        if (program->again && !stopping)
+            program->state = PROGRAM_WAITS;
+        else if (!program->announced && !program->service)
             announce(program);
     }
 }
@@ -209,7 +221,9 @@ static uint64_t next_look(const struct program *program, uint64_t now)
     case PROGRAM_WAITS:
         return at > now ? at : NEVER;
     case PROGRAM_STARTS:
-        return earlier(program->deadline_ns, now + LOOK_NS);
+        if (program->kill_ns != 0)
+            return program->kill_ns;
+        return earlier(program->deadline_ns, clock_now_ns() + LOOK_NS);
     case PROGRAM_RUNS:
         if (program->kill_ns != 0)
             return program->kill_ns;
@@ -239,8 +253,10 @@ static void reap(void)
             for (int k = 0; k < 2; k++)
                 while (program->outputs[k].file >= 0 && program_read(program, &program->outputs[k]))
                     continue;
-            if (starting && program->state == PROGRAM_ENDED)
+            if (starting && program->state == PROGRAM_ENDED && !program->hit && !stopping)
                 give_up(program, "ended before it was ready");
+            if (program->state == PROGRAM_ENDED)
+                events_end(program, now);
             break;
         }
     }
@@ -330,9 +346,11 @@ static void stop_services(uint64_t now)
 {
     stopping = true;
     for (size_t i = program_count; i-- > 0;)
-        if (programs[i].state == PROGRAM_RUNS) {
+        if (programs[i].state == PROGRAM_RUNS || programs[i].state == PROGRAM_STARTS) {
             programs[i].stopped = true;
             program_end(&programs[i], now);
+        } else {
+            programs[i].state = PROGRAM_ENDED; /* or it was about to start again */
         }
 }
 
@@ -349,9 +367,12 @@ static void run(void)
         }
         for (size_t i = 0; i < program_count; i++)
             look_at(&programs[i], now);
+        if (!stopping && events_look(now))
+            continue;
         /* A program may wait for one that stands behind it in the list. */
         for (size_t i = 0; i < program_count; i++)
-            if (programs[i].state == PROGRAM_WAITS && may_start(&programs[i], now))
+            if ((programs[i].state == PROGRAM_WAITS && may_start(&programs[i], now)) ||
+                (programs[i].state == PROGRAM_ENDED && programs[i].again && !stopping))
                 next = now;
         if (!idle[machine] && nothing_is_left()) {
             idle[machine] = true;
@@ -363,6 +384,8 @@ static void run(void)
         }
         for (size_t i = 0; i < program_count; i++)
             next = earlier(next, next_look(&programs[i], now));
+        if (!stopping)
+            next = earlier(next, events_next());
         wait_until(next);
     }
     kill_all();
@@ -407,18 +430,10 @@ static void take_options(const json_t *options)
         peers[peer_count++ % PEERS_MOST] = (unsigned)json_integer_value(value) % PEERS_MOST;
     json_object_foreach (json_object_get(options, "files"), path, value)
         write_file(path, value);
-    json_array_foreach (list, index, value) {
-        struct program *program = &programs[program_count++];
-        const char *role = json_string_value(json_object_get(value, "role"));
-
-        *program = (struct program){.options = value, .outputs = {{.file = -1}, {.file = -1}}};
-        program->name = json_string_value(json_object_get(value, "name"));
-        program->id = (unsigned)command_number(value, "id", 0) % INSTANCES_MOST;
-        program->service = role != NULL && strcmp(role, "service") == 0;
-        if (program->name == NULL || json_array_size(json_object_get(value, "argv")) == 0)
-            samples_refuse("option programs: each must have name and argv");
-    }
+    json_array_foreach (list, index, value)
+        program_take(&programs[program_count++], value);
     zero_ns = zero == NULL ? clock_now_ns() : strtoull(zero, NULL, 10);
+    events_take(json_object_get(options, "events"), programs, program_count, zero_ns);
 }
 
 /* Asks for all that may have happened before anyone here could hear of it. */
@@ -460,7 +475,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_TIMERSLACK, 1);
     take_options(options);
     if (peer_count > 0) {
-        wire = tell_open();
+        wire = tell_open((unsigned)command_number(options, "workload", 0));
         if (wire < 0)
             samples_fail("cannot hear of other machines: %s", strerror(errno));
         ask();

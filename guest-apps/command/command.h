@@ -3,9 +3,11 @@
 
 /*
  * The programs of a workload `command` on one machine: each is started when what it waits for has
- * come, watched, and ended. command.c has the loop; program.c what happens to one of them.
+ * come, watched, and ended. command.c has the loop; program.c what happens to one of them; events.c
+ * what a timeline does to them.
  */
 #include <jansson.h>
+#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +17,9 @@ enum {
     PROGRAMS_MOST = 64,    /* on one machine */
     INSTANCES_MOST = 1024, /* in the workload */
     PEERS_MOST = 64,
-    TAIL = 400, /* bytes of the last output that an error quotes */
+    EVENTS_MOST = 1000,
+    TAIL = 400,       /* bytes of the last output that an error quotes */
+    LINE_MOST = 4096, /* bytes of a line that patterns are compared with */
     NS_PER_MS = 1000000,
 };
 
@@ -28,6 +32,8 @@ struct output {
     uint64_t sum;   /* FNV-1a of those that are kept */
     char tail[TAIL];
     size_t tail_length;
+    char line[LINE_MOST + 1]; /* the one that has not ended */
+    size_t line_length;
 };
 
 enum state {
@@ -51,6 +57,11 @@ struct program {
     int wait_status;
     bool timed_out, stopped, line_seen;
     bool announced; /* that it is ready (service) or has ended (job) */
+    bool paused;
+    bool hit;   /* an event sent it a signal that ends programs */
+    bool again; /* it starts again after its end */
+    regex_t ready_line;
+    json_t *lives; /* those before this one */
     struct output outputs[2];
 };
 
@@ -59,7 +70,15 @@ long long command_number(const json_t *object, const char *name, long long absen
 
 /* program.c */
 
-/* Starts it. False: it cannot be executed, `errno` says why. */
+/* Takes its options; `value` stays with the caller. */
+void program_take(struct program *program, const json_t *value);
+
+/* A pattern of the options (POSIX, extended). */
+void pattern_take(regex_t *pattern, const char *text);
+
+bool pattern_matches(const regex_t *pattern, const char *line);
+
+/* Starts it, or starts it again. False: it cannot be executed, `errno` says why. */
 bool program_start(struct program *program, uint64_t now);
 
 /* Takes what an output has; false if it has nothing now. */
@@ -76,11 +95,31 @@ void program_end(struct program *program, uint64_t now);
 
 void program_kill(struct program *program);
 
+/* Sends a signal to its process group. */
+void program_signal(const struct program *program, int number);
+
 /* Its process, or its check, has ended. False: `pid` is another. */
 bool program_reap(struct program *program, pid_t pid, int wait_status, uint64_t now);
 
 /* Its record. */
 void program_report(const struct program *program);
+
+/* events.c */
+
+/* `programs`: all of this machine. */
+void events_take(const json_t *options, struct program *programs, size_t count, uint64_t zero);
+
+/* Carries out what is due; false if nothing was. */
+bool events_look(uint64_t now);
+
+/* When the next one is due; UINT64_MAX: none is. */
+uint64_t events_next(void);
+
+/* A program has written a line. */
+void events_line(const struct program *program, const char *line, uint64_t now);
+
+/* A program has ended. */
+void events_end(const struct program *program, uint64_t now);
 
 /* tell.c: what machines say to one another, in frames that no wire carries. */
 
@@ -89,8 +128,8 @@ enum {
     TELL_FAILED = 0xc000, /* plus the machine: the workload cannot go on */
 };
 
-/* The socket, or -1. */
-int tell_open(void);
+/* The socket, or -1. Messages of other workloads are not for it: a machine may be in the next. */
+int tell_open(unsigned workload);
 
 /* Asks `machine` for `what` (`need`), or says that it is so. */
 void tell(int file, unsigned machine, bool need, unsigned from, unsigned what);

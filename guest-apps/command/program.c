@@ -39,6 +39,46 @@ static const char *text_of(const struct program *program, const char *name)
     return json_string_value(json_object_get(program->options, name));
 }
 
+void pattern_take(regex_t *pattern, const char *text)
+{
+    char words[256];
+    int error = regcomp(pattern, text, REG_EXTENDED | REG_NOSUB);
+
+    if (error == 0)
+        return;
+    regerror(error, pattern, words, sizeof(words));
+    samples_refuse("line %s: %s", text, words);
+}
+
+bool pattern_matches(const regex_t *pattern, const char *line)
+{
+    return regexec(pattern, line, 0, NULL, 0) == 0;
+}
+
+static const char *ready_line(const struct program *program)
+{
+    return json_string_value(json_object_get(json_object_get(program->options, "ready"), "line"));
+}
+
+void program_take(struct program *program, const json_t *value)
+{
+    const char *role = json_string_value(json_object_get(value, "role"));
+
+    *program = (struct program){.options = value, .outputs = {{.file = -1}, {.file = -1}}};
+    for (int i = 0; i < 2; i++) {
+        program->outputs[i].name = i == 0 ? "stdout" : "stderr";
+        program->outputs[i].sum = FNV_BASIS;
+    }
+    program->name = text_of(program, "name");
+    program->id = (unsigned)command_number(value, "id", 0) % INSTANCES_MOST;
+    program->service = role != NULL && strcmp(role, "service") == 0;
+    program->lives = json_array();
+    if (program->name == NULL || json_array_size(json_object_get(value, "argv")) == 0)
+        samples_refuse("option programs: each must have name and argv");
+    if (ready_line(program) != NULL)
+        pattern_take(&program->ready_line, ready_line(program));
+}
+
 static void words_of(const json_t *array, char *words[WORDS + 1])
 {
     size_t count = json_array_size(array) < WORDS ? json_array_size(array) : WORDS;
@@ -164,20 +204,59 @@ static pid_t launch(const struct program *program, const json_t *array, int inpu
     return pid;
 }
 
+/* When it began, and how it ended. */
+static void put_life(const struct program *program, json_t *object)
+{
+    bool ended = program->state == PROGRAM_ENDED;
+    bool signalled = ended && WIFSIGNALED(program->wait_status);
+
+    json_object_set_new(object, "start", json_integer((json_int_t)program->start_ns));
+    json_object_set_new(object, "ready",
+                        program->ready_ns == 0 ? json_null()
+                                               : json_integer((json_int_t)program->ready_ns));
+    json_object_set_new(object, "end", json_integer((json_int_t)program->end_ns));
+    json_object_set_new(object, "status",
+                        signalled ? json_null() : json_integer(WEXITSTATUS(program->wait_status)));
+    json_object_set_new(object, "signal",
+                        signalled ? json_integer(WTERMSIG(program->wait_status)) : json_null());
+}
+
+/* Back to before its start; what it wrote stays. */
+static void forget_life(struct program *program)
+{
+    json_t *life = json_object();
+    enum state state = program->state;
+
+    program->state = PROGRAM_ENDED;
+    put_life(program, life);
+    program->state = state;
+    json_array_append_new(program->lives, life);
+    program->ready_ns = program->end_ns = program->kill_ns = 0;
+    program->line_seen = program->hit = program->paused = false;
+    for (int i = 0; i < 2; i++) {
+        struct output *output = &program->outputs[i];
+
+        while (output->file >= 0 && program_read(program, output))
+            continue;
+        if (output->file >= 0)
+            close(output->file);
+        output->tail_length = output->line_length = 0;
+    }
+}
+
 bool program_start(struct program *program, uint64_t now)
 {
     int ends[2][2];
     int input = input_of(program);
     int error;
 
+    if (program->start_ns != 0)
+        forget_life(program);
     for (int i = 0; i < 2; i++) {
-        struct output *output = &program->outputs[i];
-
         if (pipe2(ends[i], O_CLOEXEC) != 0)
             samples_fail("program %s: %s", program->name, strerror(errno));
         fcntl(ends[i][0], F_SETFL, O_NONBLOCK);
-        *output = (struct output){i == 0 ? "stdout" : "stderr", .file = ends[i][0]};
-        output->sum = FNV_BASIS;
+        program->outputs[i].file = ends[i][0];
     }
     program->start_ns = now;
     program->pid = launch(program, json_object_get(program->options, "argv"), input, ends[0][1],
@@ -193,14 +272,25 @@ bool program_start(struct program *program, uint64_t now)
     return program->pid > 0;
 }
 
-/* Whether the line of the readiness rule has come; it may be in two pieces. */
-static void look_for_line(struct program *program, const char *text, size_t length)
+static void end_line(struct program *program, struct output *output)
 {
-    const json_t *ready = json_object_get(program->options, "ready");
-    const char *line = json_string_value(json_object_get(ready, "line"));
+    output->line[output->line_length] = '\0';
+    output->line_length = 0;
+    if (program->service && ready_line(program) != NULL && !program->line_seen)
+        program->line_seen = pattern_matches(&program->ready_line, output->line);
+    events_line(program, output->line, clock_now_ns());
+}
 
-    if (line != NULL && !program->line_seen)
-        program->line_seen = memmem(text, length, line, strlen(line)) != NULL;
+/* Cuts what was read into lines. */
+static void take_lines(struct program *program, struct output *output, const char *piece,
+                       size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (piece[i] == '\n')
+            end_line(program, output);
+        else if (output->line_length < LINE_MOST)
+            output->line[output->line_length++] = piece[i] == '\0' ? '?' : piece[i];
+    }
 }
 
 static void keep_tail(struct output *output, const char *piece, size_t length)
@@ -244,22 +334,23 @@ bool program_read(struct program *program, struct output *output)
         if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
             close(output->file);
             output->file = -1;
+            if (output->line_length > 0)
+                end_line(program, output);
         }
         return false;
     }
     output->bytes += (uint64_t)got;
-    look_for_line(program, piece, (size_t)got);
     keep_tail(output, piece, (size_t)got);
-    look_for_line(program, output->tail, output->tail_length);
     if (output->kept < most) {
         uint64_t room = most - output->kept;
 
         record(program, output, piece, room < (uint64_t)got ? room : (size_t)got);
     }
+    take_lines(program, output, piece, (size_t)got);
     return true;
 }
 
-static void signal_group(const struct program *program, int number)
+void program_signal(const struct program *program, int number)
 {
     if (program->pid > 0)
         kill(-program->pid, number);
@@ -269,13 +360,15 @@ void program_end(struct program *program, uint64_t now)
 {
     const json_t *stop = json_object_get(program->options, "stop");
 
-    signal_group(program, (int)command_number(stop, "signal", SIGTERM));
+    program_signal(program, (int)command_number(stop, "signal", SIGTERM));
+    if (program->paused)
+        program_signal(program, SIGCONT);
     program->kill_ns = now + (uint64_t)command_number(stop, "grace_ms", ENOUGH_MS) * NS_PER_MS;
 }
 
 void program_kill(struct program *program)
 {
-    signal_group(program, SIGKILL);
+    program_signal(program, SIGKILL);
 }
 
 bool program_reap(struct program *program, pid_t pid, int wait_status, uint64_t now)
@@ -307,24 +400,16 @@ static json_t *output_object(const struct output *output)
 void program_report(const struct program *program)
 {
     json_t *line = samples_object("program");
-    bool ended = program->state == PROGRAM_ENDED;
-    bool signalled = ended && WIFSIGNALED(program->wait_status);
 
     json_object_set_new(line, "name", json_string(program->name));
     json_object_set_new(line, "role", json_string(program->service ? "service" : "job"));
-    json_object_set_new(line, "start", json_integer((json_int_t)program->start_ns));
-    json_object_set_new(line, "ready",
-                        program->ready_ns == 0 ? json_null()
-                                               : json_integer((json_int_t)program->ready_ns));
-    json_object_set_new(line, "end", json_integer((json_int_t)program->end_ns));
-    json_object_set_new(line, "status",
-                        signalled ? json_null() : json_integer(WEXITSTATUS(program->wait_status)));
-    json_object_set_new(line, "signal",
-                        signalled ? json_integer(WTERMSIG(program->wait_status)) : json_null());
+    put_life(program, line);
     json_object_set_new(line, "timed_out", json_boolean(program->timed_out));
     json_object_set_new(line, "stopped", json_boolean(program->stopped));
     json_object_set_new(line, "stdout", output_object(&program->outputs[0]));
     json_object_set_new(line, "stderr", output_object(&program->outputs[1]));
+    if (json_array_size(program->lives) > 0)
+        json_object_set(line, "before", program->lives);
     samples_put(line);
 }
 

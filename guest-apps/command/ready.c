@@ -9,18 +9,28 @@
 
 enum { LINE = 256, TCP_LISTEN = 10 };
 
+/*
+ * Listening sockets are the first in the kernel's table. The rest is not read, so that many closed
+ * connections cost nothing: this process may have a real-time priority.
+ */
 static bool has_socket(const char *table, unsigned port, unsigned state)
 {
     char line[LINE];
+    char buffer[LINE];
     bool found = false;
+    bool more = true;
     FILE *sockets = fopen(table, "re");
 
-    while (sockets != NULL && !found && fgets(line, sizeof(line), sockets) != NULL) {
+    if (sockets != NULL)
+        setvbuf(sockets, buffer, _IOFBF, sizeof(buffer));
+    while (sockets != NULL && !found && more && fgets(line, sizeof(line), sockets) != NULL) {
         unsigned local = 0;
         unsigned seen = 0;
 
-        if (sscanf(line, " %*u: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &local, &seen) == 2)
-            found = local == port && (state == 0 || seen == state);
+        if (sscanf(line, " %*u: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &local, &seen) != 2)
+            continue;
+        more = state == 0 || seen == state;
+        found = local == port && more;
     }
     if (sockets != NULL)
         fclose(sockets);

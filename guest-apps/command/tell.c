@@ -25,10 +25,13 @@ struct message {
     struct ether_header header;
     char word[sizeof(TELL) - 1];
     uint8_t to;
+    uint8_t workload;
     uint8_t need;
     uint8_t from;
     uint8_t what[2];
 } __attribute__((packed));
+
+static uint8_t own_workload;
 
 static int device_index(int file, struct ifreq *request)
 {
@@ -37,12 +40,13 @@ static int device_index(int file, struct ifreq *request)
     return ioctl(file, SIOCGIFINDEX, request) == 0 ? request->ifr_ifindex : -1;
 }
 
-int tell_open(void)
+int tell_open(unsigned workload)
 {
     int file = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, htons(ETHERTYPE_CONTROL));
     struct sockaddr_ll here = {.sll_family = AF_PACKET, .sll_protocol = htons(ETHERTYPE_CONTROL)};
     struct ifreq request;
 
+    own_workload = (uint8_t)workload;
     if (file < 0)
         return -1;
     here.sll_ifindex = device_index(file, &request);
@@ -55,6 +59,7 @@ int tell_open(void)
 void tell(int file, unsigned machine, bool need, unsigned from, unsigned what)
 {
     struct message message = {.to = (uint8_t)machine,
+                              .workload = own_workload,
                               .need = need,
                               .from = (uint8_t)from,
                               .what = {(uint8_t)(what >> 8), (uint8_t)what}};
@@ -81,7 +86,8 @@ bool tell_receive(int file, bool *need, unsigned *from, unsigned *what)
                            &size)) >= 0) {
         size = sizeof(source);
         if (got < (ssize_t)sizeof(message) || source.sll_pkttype == PACKET_OUTGOING ||
-            memcmp(message.word, TELL, sizeof(message.word)) != 0)
+            memcmp(message.word, TELL, sizeof(message.word)) != 0 ||
+            message.workload != own_workload)
             continue;
         *need = message.need != 0;
         *from = message.from;

@@ -38,16 +38,41 @@ void caller_calls(struct caller *caller, size_t size, struct call_record *record
         caller_call(caller, (uint32_t)call, size, &records[call]);
 }
 
-static bool flush(struct caller *caller)
+/* What went before a call that failed may not have been delivered: it has failed for the same
+ * reason. */
+static void fail_all(struct call_record *records, size_t count, struct call_record why)
+{
+    for (size_t call = 0; call < count; call++) {
+        struct call_record own = records[call];
+
+        if (!own.ok)
+            continue;
+        records[call] = why;
+        records[call].start_ns = own.start_ns;
+        records[call].end_ns = own.end_ns;
+        records[call].xid = own.xid;
+        records[call].has_xid = own.has_xid;
+        records[call].retransmits = own.retransmits;
+    }
+}
+
+static void flush(struct caller *caller, struct call_record *records, size_t count)
 {
     struct exchange *exchange = &caller->exchange;
     struct call_record record = {.xid = caller->xid++};
+    enum clnt_stat status;
 
-    if (caller->handle == NULL)
-        return false;
+    if (caller->handle == NULL) { /* the last call has failed */
+        fail_all(records, count, records[count - 1]);
+        return;
+    }
     exchange_prepare(exchange, PROCEDURE_NULL, false, 0, 0);
     caller->port->begin(caller, record.xid);
-    return caller->port->call(caller, exchange, &record) == RPC_SUCCESS;
+    status = caller->port->call(caller, exchange, &record);
+    if (status == RPC_SUCCESS)
+        return;
+    caller->port->note_failure(caller, &record, CALL_FAILED, status);
+    fail_all(records, count, record);
 }
 
 void caller_batch(struct caller *caller, size_t size, struct call_record *records, size_t count,
@@ -61,6 +86,7 @@ void caller_batch(struct caller *caller, size_t size, struct call_record *record
         port->connect(caller); /* if this fails, each call tries again and says why */
     before = port->stream_retransmits(caller);
     make_calls(caller, size, records, count);
-    caller->flushed = !caller->one_way || flush(caller);
+    if (caller->one_way)
+        flush(caller, records, count);
     caller->tcp_retransmits = port->stream_retransmits(caller) - before;
 }

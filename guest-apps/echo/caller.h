@@ -48,7 +48,6 @@ struct caller {
     unsigned closed_retransmits; /* of TCP, on connections that failed calls have closed */
     /* of the latest batch */
     unsigned tcp_retransmits;
-    bool flushed; /* the call after the one-way calls has succeeded */
 };
 
 /* Makes call `sequence` and fills in its record. A broken connection is made again first. */
@@ -59,7 +58,7 @@ void caller_judge(struct caller *caller, const struct exchange *exchange,
                   struct call_record *record, enum clnt_stat status);
 
 /* A batch: makes its calls by `make_calls` and, after one-way calls, one with a reply, so that
- * everything before it has been delivered. */
+ * everything before it has been delivered. If that fails, so have all. */
 void caller_batch(struct caller *caller, size_t size, struct call_record *records, size_t count,
                   void (*make_calls)(struct caller *, size_t size, struct call_record *records,
                                      size_t count));

@@ -133,6 +133,17 @@ def check_echo(apps: Path) -> None:
     assert counters["bad_payload"] == counters["undecodable"] == counters["duplicates"] == 0
 
 
+def check_no_answer(apps: Path) -> None:
+    """One-way calls succeed only if the call behind them does; what becomes of them ends no step."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        one_way = {"procedure": "sink", "one_way": True, "transport": "tcp", "total_timeout_ms": 200}
+        options = {"server": "127.0.0.1", "port": deaf.getsockname()[1], "calls": 2, **one_way}
+        rows = rows_of(App(apps / "echo-client", {**options, "sizes": [10, 20]}).finish())
+    assert [(row["ok"], row["error"]) for row in rows] == [(0, "RPC: Timed out")] * 4, rows
+
+
 def check_large_datagrams(apps: Path) -> None:
     port = free_port()
     options = {
@@ -228,7 +239,7 @@ def check_names(apps: Path) -> None:
 
 def main() -> None:
     apps = Path(sys.argv[1]).resolve()
-    for check in (check_names, check_echo, check_large_datagrams, check_raw, check_functions):
+    for check in (check_names, check_echo, check_no_answer, check_large_datagrams, check_raw, check_functions):
         check(apps)
         print(f"@T {check.__name__} ok")
 

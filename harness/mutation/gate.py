@@ -3,21 +3,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 import shutil
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import Any
-from unittest import mock
-
-import polars as pl
 
 from mutation import (
     agreed,
@@ -36,12 +31,9 @@ from mutation import (
 )
 from mutation.damage import Copy, Damage
 from sundial.errors import SundialError
-from sundial.observe.tshark import dissect
 from sundial.verify import verify_run
 
 PROCESSES = 2
-KNOWN = 100
-"""Captures of which tshark's answer is remembered."""
 KINDS = (headers, stamps, traffic, events, streams, atm, backplane, stores, documents, samples, files, traces, agreed)
 
 CAUGHT, PASSED, CRASHED, NOTHING = "caught", "passed", "crashed", "nothing"
@@ -119,30 +111,6 @@ _mine: dict[str, Damage] = {}
 
 def _begin(run: Path) -> None:
     _mine.update({damage.name: damage for damage in all_damages(run)})
-    remember_dissections()
-
-
-def remember_dissections() -> mock._patch[Callable[..., Iterator[pl.DataFrame]]]:
-    """From now on tshark is asked once about the same bytes. To be stopped by who wants it otherwise."""
-    patch = mock.patch("sundial.observe.frames.dissect", _remembered(dissect))
-    patch.start()
-    return patch
-
-
-def _remembered(ask: Callable[..., Iterator[pl.DataFrame]]) -> Callable[..., Iterator[pl.DataFrame]]:
-    """tshark says the same about the same bytes, and most damages leave most of them alone."""
-    known: dict[str, list[pl.DataFrame]] = {}
-
-    def remembered(capture: Iterable[bytes], fields: Sequence[str], **how: Any) -> Iterator[pl.DataFrame]:
-        data = b"".join(capture)
-        key = hashlib.sha256(data + repr((fields, how["options"])).encode()).hexdigest()
-        if key not in known:
-            if len(known) > KNOWN:
-                known.clear()
-            known[key] = list(ask([data], fields, **how))
-        return iter(known[key])
-
-    return remembered
 
 
 def _judge(run: Path, name: str, seed: int) -> Outcome:

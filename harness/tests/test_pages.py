@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from sundial.cli.main import COMMANDS
+from sundial.cli.main import COMMANDS, sundial
 from sundial.model.catalog import ROOT, names
 
 PAGES = sorted(
@@ -59,7 +61,21 @@ def test_commands_of_a_page_name_what_there_is(page: str) -> None:
     assert set(re.findall(r"TOPOLOGY=([a-z][\w-]*)|--topology ([a-z][\w-]*)", text)) <= {
         pair for name in names("topology") for pair in ((name, ""), ("", name))
     }
-    assert set(re.findall(r"\./sundial run ([a-z][\w-]*)(?![\w.-])", text)) <= set(names("scenario"))
+    assert set(re.findall(r"\./sundial run ([a-z][\w-]*)(?![\w./-])", text)) <= set(names("scenario"))
+
+
+def runs_of(text: str) -> set[str]:
+    """Command lines of shipped scenarios in blocks of shell, without comments."""
+    lines = re.findall(r"^\$ \./sundial (run .*?[^\\])$", text, re.MULTILINE | re.DOTALL)
+    whole = {re.sub(r"\s+#.*$|\\\n", "", line) for line in lines}
+    return {line for line in whole if shlex.split(line)[1] in names("scenario")}
+
+
+@pytest.mark.parametrize("page", [page for page in FOR_USERS if runs_of((ROOT / page).read_text())])
+def test_runs_of_a_page_are_accepted(page: str) -> None:
+    for line in sorted(runs_of((ROOT / page).read_text())):
+        result = CliRunner().invoke(sundial, [*shlex.split(line), "--dry-run"])
+        assert result.exit_code == 0, f"{line}: {result.output[-300:]}"
 
 
 def test_scenarios_are_all_described() -> None:

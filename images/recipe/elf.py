@@ -5,7 +5,7 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 
-_SHT_SYMTAB, _SHT_DYNAMIC = 2, 6
+_SHT_SYMTAB, _SHT_DYNAMIC, _SHT_DYNSYM = 2, 6, 11
 _STT_FUNC = 2
 _SYMBOL = struct.Struct("<IBBHQQ")
 _DT_NULL, _DT_NEEDED, _DT_SONAME = 0, 1, 14
@@ -103,6 +103,18 @@ class Elf:
                     code = self._data[begin : begin + size]
                     found.append(Function(address, size, self._text(strings + name), code))
         return sorted(found)
+
+    def imports(self, wanted: str) -> bool:
+        """Whether a symbol of this name is another's."""
+        for section in self.sections:
+            if section.kind != _SHT_DYNSYM:
+                continue
+            strings = self.sections[section.link].offset
+            for at in range(section.offset, section.offset + section.size, _SYMBOL.size):
+                name, _, _, place, _, _ = _SYMBOL.unpack_from(self._data, at)
+                if place == 0 and self._text(strings + name) == wanted:
+                    return True
+        return False
 
     def has_pvh_entry(self) -> bool:
         """Whether there is a note that lets QEMU start this kernel directly (Xen's PVH entry)."""

@@ -73,6 +73,9 @@ def libraries_for(programs: list[bytes], tree: PackageTree) -> dict[str, Found]:
         names = list(elf.needed)
         if elf.interpreter:
             names.append(Path(elf.interpreter).name)
+        # libc loads it when a thread is cancelled, and ends the program without it.
+        if elf.imports("pthread_cancel"):
+            names.append("libgcc_s.so.1")
         for name in names:
             if name not in found:
                 found[name] = tree.library(name)

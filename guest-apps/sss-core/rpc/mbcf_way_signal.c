@@ -17,17 +17,29 @@ static int free_place(struct clntmb *client)
     return -1;
 }
 
+/* A call of the runtime's own: neither its number nor its retransmissions are its user's, who may
+ * have chosen the next number. */
+static bool call_null(struct clntmb *client)
+{
+    uint32_t next_xid = client->next_xid;
+    unsigned retransmits = client->retransmits;
+    struct rpc_err error;
+    enum clnt_stat status;
+
+    client->next_xid = rpc_next_xid();
+    status = rpc_call_now(&client->client, NULLPROC, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void,
+                          NULL, client->options.connect_ns, &error);
+    client->next_xid = next_xid;
+    client->retransmits = retransmits;
+    return status == RPC_SUCCESS;
+}
+
 /* Where one-way calls hold all places, the reply to a later call says that they are over. */
 static int take_place(struct clntmb *client)
 {
-    struct rpc_err error;
     int place = free_place(client);
 
-    if (place < 0 &&
-        rpc_call_now(&client->client, NULLPROC, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void,
-                     NULL, client->options.connect_ns, &error) == RPC_SUCCESS)
-        place = free_place(client);
-    return place;
+    return place < 0 && call_null(client) ? free_place(client) : place;
 }
 
 /* Apart, so that a short request does not save registers for it. */

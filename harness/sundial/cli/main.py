@@ -25,6 +25,10 @@ COMMANDS = {
     "exec": "Run a command in a machine that is up.",
     "cp": "Copy files to or from a machine that is up.",
     "console": "Connect the terminal to a machine's console.",
+    "impair": "Impair frames of a segment that is up.",
+    "cut": "Cut a port or segment that is up.",
+    "heal": "Heal what is cut or partitioned.",
+    "partition": "Partition a segment that is up.",
     "virsh": "Query machines that are up with virsh's commands.",
     "down": "Take down machines that are up.",
     "run": "Run a scenario, verify it, and write its report.",
@@ -52,6 +56,8 @@ COMMANDS = {
 """Commands in the order of use, with their texts in the list of commands. The command NAME is NAME in the module of
 that name, or `NAME_` if NAME is a word of Python."""
 WORDS_OF_PYTHON = ("exec", "open", "try")
+MODULES = dict.fromkeys(("cut", "heal", "partition"), "impair")
+"""Modules of commands that have none of their own name."""
 
 
 class Commands(click.Group):
@@ -64,7 +70,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = f"{cmd_name}_" if cmd_name in WORDS_OF_PYTHON else cmd_name
-        command = getattr(import_module(f"sundial.cli.{name}"), name)
+        command = getattr(import_module(f"sundial.cli.{MODULES.get(name, name)}"), name)
         assert isinstance(command, click.Command)
         return command
 

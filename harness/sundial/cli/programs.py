@@ -10,8 +10,11 @@ from typing import Any
 
 import click
 
-_BEGINNING = b'{"type":"program"'
+from sundial.units import counted
+
+_BEGINNINGS = {kind: b'{"type":"%s"' % kind.encode() for kind in ("program", "event")}
 _TAIL = 4096
+_EVENT = ("number", "name", "verb", "due", "late", "state", "met")
 
 
 def programs_of(run: Path) -> list[dict[str, Any]]:
@@ -19,7 +22,7 @@ def programs_of(run: Path) -> list[dict[str, Any]]:
     found = []
     for file in sorted(run.glob("nodes/*/programs")):
         machine = file.parent
-        for record in _records(machine / "samples.jsonl"):
+        for record in _records(machine / "samples.jsonl", "program"):
             unexpected = record["status"] != 0 if record["role"] == "job" else not record["stopped"]
             found.append(
                 {
@@ -30,17 +33,28 @@ def programs_of(run: Path) -> list[dict[str, Any]]:
                     "signal": record["signal"],
                     "timed_out": record["timed_out"],
                     "ms": (record["end"] - record["start"]) / 1e6,
+                    "restarts": len(record.get("before", ())),
                     "last_lines": _last_lines(machine, record["name"]) if unexpected else [],
                 }
             )
     return found
 
 
-def _records(samples: Path) -> Iterator[dict[str, Any]]:
+def events_of(run: Path) -> list[dict[str, Any]]:
+    """What the timeline did to programs, in time; none of a run without any."""
+    found = [
+        {"machine": file.parent.name, **{name: value for name, value in record.items() if name in _EVENT}}
+        for file in run.glob("nodes/*/programs")
+        for record in _records(file.parent / "samples.jsonl", "event")
+    ]
+    return sorted(found, key=lambda each: (each["due"] + each["late"], each["machine"]))
+
+
+def _records(samples: Path, kind: str) -> Iterator[dict[str, Any]]:
     if samples.is_file():
         with samples.open("rb") as lines:
             for line in lines:
-                if line.replace(b" ", b"").startswith(_BEGINNING):
+                if line.replace(b" ", b"").startswith(_BEGINNINGS[kind]):
                     yield json.loads(line)
 
 
@@ -61,7 +75,16 @@ def print_programs(programs: Sequence[dict[str, Any]]) -> None:
     for number, each in enumerate(programs):
         end = f"signal {each['signal']}" if each["status"] is None else f"status {each['status']}"
         end = f"timed out, {end}" if each["timed_out"] else end
+        end = f"{counted(each['restarts'], 'restart')}, {end}" if each["restarts"] else end
         label = "programs" if number == 0 else ""
         click.echo(f"{label:<8} {each['machine']} {each['name']}: {each['role']}, {end}, {each['ms']:.3f} ms")
         for line in each["last_lines"]:
             click.echo(f"         | {line}")
+
+
+def print_events(events: Sequence[dict[str, Any]]) -> None:
+    """A line for each event on a program."""
+    for number, each in enumerate(events):
+        at = f"{each['due'] / 1e6:.3f} ms, {each['late'] / 1e3:.1f} us late"
+        what = f"{each['verb']}, {at}" if each["met"] else f"{each['verb']} NOT DONE, it is {each['state']}, {at}"
+        click.echo(f"{'events' if number == 0 else '':<8} {each['machine']} {each['name']}: {what}")

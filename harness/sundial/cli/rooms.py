@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -151,6 +151,16 @@ def export_table(folder: Path, table: str, form: str | None, path: Path | None) 
 def draft(name: str) -> Any:
     """A module of the room that drafts files."""
     return _room(f"sundial.draft.{name}")
+
+
+def change(event: Mapping[str, Any], topology: str | None) -> dict[str, Any]:
+    """Change a segment of a topology that is up; answers the event with its instant. Raises BadInput, RunFailed."""
+    return cast("dict[str, Any]", _room("sundial.run.keeper").change(event, topology)["event"])
+
+
+def in_force(topology: str | None) -> dict[str, Any]:
+    """What is cut, partitioned and impaired, by segment. Raises BadInput, RunFailed."""
+    return cast("dict[str, Any]", _room("sundial.run.keeper").change(None, topology)["segments"])
 
 
 def copying() -> Any:

@@ -16,7 +16,7 @@ import click
 
 from sundial.cli import completion, outcome, rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
-from sundial.cli.programs import print_programs, programs_of
+from sundial.cli.programs import events_of, print_events, print_programs, programs_of
 from sundial.cli.runs import captures, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.cli.twice import compared, first_difference, hogs
@@ -249,6 +249,7 @@ def one(
         "wall_s": round(made.wall_s, 3),
         "total_s": round(seconds, 3),
         **({"programs": programs} if (programs := programs_of(made.path)) else {}),
+        **({"events": events} if (events := events_of(made.path)) else {}),
         "report": page,
         "captures": [str(path) for path in captures(made.path).values()],
     }
@@ -300,6 +301,7 @@ def print_result(result: dict[str, Any]) -> None:
         outcome = f"differs: {again['difference']}" if again["difference"] else f"{again['files']} files are equal"
         click.echo(f"twice    {outcome}{beside} ({again['path']})")
     print_programs(result.get("programs", []))
+    print_events(result.get("events", []))
     simulated, wall, total = (result[name] for name in ("virtual_s", "wall_s", "total_s"))
     click.echo(f"time     {simulated:.3f} s simulated, {wall:.1f} s wall, {total:.1f} s in all")
     if result["report"] is not None:

@@ -63,8 +63,8 @@ workloads:                         # one after the other, on each client
     calls: 10
 
 # vary:                            # one run for each
-#   - {{seed: 1}}
-#   - {{seed: 2}}
+#   - {{seed: 1, mtu: 1500}}
+#   - {{seed: 2, mtu: 576}}
 
 # expect:
 #   retransmissions: explained     # or none, allowed

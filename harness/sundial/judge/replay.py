@@ -162,6 +162,7 @@ class Replay(Generic[M]):
         found = self._matching(leaves, name)
         if not found:
             found = self._without_missing(leaves, sent, name)
+        found += self._with_another_dropped(found, sent, name)
         if not found:
             speaking = [each for each in leaves if each.outbox]
             kind = reading.kind(sent.message)
@@ -202,6 +203,21 @@ class Replay(Generic[M]):
                     self._missing(missing, sent.rows)
                     return found
         return []
+
+    def _with_another_dropped(self, found: Sequence[M], sent: Sent[Any], name: Hashable) -> list[M]:
+        """Histories in which the like of a message was dropped, and this is what the machine has sent again."""
+        others: list[M] = []
+        for each in found:
+            place = each
+            while self.drops(place.now_ns) and len(others) < _HISTORIES:
+                after = place.clone()
+                after.outbox.popleft()
+                later = self._matching(list(_explore(after, sent.at_ns)), name)
+                others += later[:1]
+                if not later or later[0].now_ns <= place.now_ns:
+                    break
+                place = later[0]
+        return others
 
     def _missing(self, missing: Iterable[tuple[int, Any]], rows: tuple[int, ...]) -> None:
         """`missing`: with when they were due."""

@@ -28,7 +28,7 @@ from sundial.model.overrides import (
     variants,
 )
 from sundial.model.scenario import SEED_MOST, Scenario
-from sundial.model.source import ModelT, Source, validate
+from sundial.model.source import ModelT, Origin, Source, validate
 from sundial.model.timeline import check_timeline
 from sundial.model.topology import Clock, Topology
 
@@ -67,7 +67,8 @@ def load_experiments(
     scale = apply_scale(written, scale)
     wires = catalog.find("topology", topology) if topology else _own_topology(written)
     experiments = []
-    for changes in variants(written, parsed):
+    chosen = [] if seed is None else [Override("seed", seed, Origin("--seed", None))]
+    for changes in variants(written, [*parsed, *chosen]):
         experiments.append(
             _experiment(copy.deepcopy(written), copy.deepcopy(wires), changes, parsed, scale, seed, clock)
         )

@@ -150,6 +150,8 @@ class Network:
     """Other computers that run machines, and how to reach them."""
     inner: Mapping[str, SegmentBase] = field(default_factory=dict)
     """Segments within machines, by name; the fabric does not run them."""
+    events: Sequence[Event] = ()
+    """All of the timeline, each at its place."""
 
     @property
     def captured(self) -> dict[str, SegmentBase]:
@@ -280,6 +282,7 @@ def build_network(topology: Topology, events: Sequence[Event] = ()) -> Network:
         devices,
         {name: host.connect for name, host in topology.hosts.items() if name in used},
         {inside.name: inside.segment for name in topology.machines for inside in _inside(topology, name)},
+        tuple(events),
     )
 
 

@@ -21,6 +21,8 @@ from sundial.model.topology import Topology
 SET = "--set"
 CHOICES = ("topology", "scale", "clock", "seed")
 """Keys that are also options of the command line."""
+_FIXED = frozenset(CHOICES) - {"seed"}
+"""Of these, what all runs of a command share."""
 
 MOST_RUNS = 256
 """Of one command that varies fields in a matrix."""
@@ -46,17 +48,17 @@ class Override:
         return tuple(self.key.split("."))
 
 
-def parse_override(text: str) -> Override:
-    """`KEY=VALUE` from the command line; the value is one YAML value. Raises BadInput."""
+def parse_override(text: str, where: str = SET, example: str = "sizes=16:8192:16") -> Override:
+    """`KEY=VALUE` from the command line, after `where`; the value is one YAML value. Raises BadInput."""
     key, equals, value = text.partition("=")
     key = key.strip()
-    origin = Origin(SET, None, key)
+    origin = Origin(where, None, key)
     if not equals or not key or not value.strip():
-        raise BadInput(f"{text!r} is not KEY=VALUE", file=SET, allowed="KEY=VALUE, such as sizes=16:8192:16")
+        raise BadInput(f"{text!r} is not KEY=VALUE", file=where, allowed=f"KEY=VALUE, such as {example}")
     try:
-        node = load_yaml(value, SET)
+        node = load_yaml(value, where)
     except BadInput as error:
-        raise BadInput(f"{value!r} {error.problems[0].what}", file=SET, field=key) from error
+        raise BadInput(f"{value!r} {error.problems[0].what}", file=where, field=key) from error
     if isinstance(node, dict | list):
         return Override(key, _plain(node, origin), origin)
     return Override(key, plain_scalar(node, origin), origin)
@@ -148,7 +150,7 @@ def variants(scenario: Source, overrides: Iterable[Override]) -> list[list[Overr
             if key not in fixed
         ]
         for override in run:
-            if override.key in CHOICES:
+            if override.key in _FIXED:
                 raise BadInput.many([scenario.problem(("vary", number, override.key), "cannot be varied")])
         if [(o.key, o.value) for o in run] not in [[(o.key, o.value) for o in known] for known in runs]:
             runs.append(run)
@@ -177,7 +179,7 @@ def matrix_values(scenario: Source) -> dict[str, list[Any]]:
     for key, values in matrix.items():
         if not isinstance(values, list) or not values:
             raise BadInput.many([scenario.problem(("vary", "matrix", key), "is not a list of values", MATRIX_ALLOWED)])
-        if key in CHOICES:
+        if key in _FIXED:
             raise BadInput.many([scenario.problem(("vary", "matrix", key), "cannot be varied")])
     count = prod(map(len, matrix.values()))
     if count > MOST_RUNS:

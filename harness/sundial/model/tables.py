@@ -60,7 +60,7 @@ _IDENTITY = {
     "ok": Column("flag", "The call had the right reply."),
     "xid": _number("Identifier of the call on the wire."),
     "retransmits": _number("How often the client sent the request again."),
-    "start_ns": _ns("Begin of the call, from zero of the run."),
+    "start_ns": _ns("Start of the call, from zero of the run."),
     "end_ns": _ns("End of the call."),
 }
 

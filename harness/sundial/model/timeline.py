@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to segments at exact instants: events as written, and the states of each segment that follow from them.
+"""What happens at exact instants: events as written, and the states of each segment that follow from them. Those of
+programs are in `program_events`.
 
 The state at an instant is that of the topology with all events in force applied, in order of time and then of the list.
 An event with `for` is in force until that time is over.
@@ -17,6 +18,7 @@ from pydantic import ConfigDict, Field
 from sundial.model.fields import NAMED, PORT, PORT_ALLOWED, Flag, In, Strict, Text
 from sundial.model.impairments import Impairments
 from sundial.model.invalid import Invalid, Path
+from sundial.model.program_events import PROGRAM_VERBS, OnPrograms, check_fields
 from sundial.units import TIME
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 Rule = Literal["cut", "partition"]
 IMPAIR, CUT, HEAL, PARTITION = "impair", "cut", "heal", "partition"
-VERBS = (IMPAIR, CUT, HEAL, PARTITION)
+VERBS = (IMPAIR, CUT, HEAL, PARTITION, *PROGRAM_VERBS)
 
 _Name = Annotated[str, NAMED]
 _PLACE = Text(
@@ -38,7 +40,7 @@ _PLACE = Text(
 class When(Strict):
     """The time of an event, and what it does."""
 
-    at: Annotated[int, In(TIME.between(example="2 s"))]
+    at_: Annotated[int, In(TIME.between(example="2 s"))] | None = Field(default=None, alias="at")
     """Instant on the run's time axis. What begins at it or later meets the event; what began before does not."""
     for_: Annotated[int, In(TIME.between("1 ns", example="500 ms"))] | None = Field(default=None, alias="for")
     """Time after which the event is over. Default: it stays."""
@@ -59,15 +61,21 @@ class When(Strict):
     """Segment to partition."""
 
 
-class Event(Impairments, When):
-    """One event: `impair` with impairments, `cut`, `heal` or `partition`."""
+class Event(Impairments, OnPrograms, When):
+    """One event: `impair` with impairments, `cut`, `heal` or `partition` of segments; `pause`, `continue`, `kill` or
+    `restart` of a program."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     @property
+    def at(self) -> int:
+        """Its instant; 0 where it waits for a program."""
+        return self.at_ or 0
+
+    @property
     def verb(self) -> str | None:
         """What it does, where it does one thing."""
-        verbs = [verb for verb in VERBS if getattr(self, verb) is not None]
+        verbs = [verb for verb in VERBS if getattr(self, "continue_" if verb == "continue" else verb) is not None]
         return verbs[0] if len(verbs) == 1 else None
 
     @property
@@ -78,7 +86,7 @@ class Event(Impairments, When):
     @property
     def words(self) -> str:
         """As comments of captures name it."""
-        written = self.model_dump(mode="json", exclude_none=True, exclude={"at", "for_"})
+        written = self.model_dump(mode="json", exclude_none=True, exclude={"at_", "for_"})
         return ", ".join(f"{name} {_shown(value)}" for name, value in sorted(written.items(), key=_order))
 
     def ends_ns(self) -> int | None:
@@ -88,14 +96,15 @@ class Event(Impairments, When):
 
 def _order(item: tuple[str, object]) -> tuple[bool, bool]:
     name, _ = item
-    return name not in VERBS, name not in When.model_fields and name != "from"
+    of_event = name in When.model_fields or name in OnPrograms.model_fields
+    return name not in VERBS, not of_event and name != "from"
 
 
 def _shown(value: object) -> str:
     if isinstance(value, list):
-        return " | ".join(" ".join(map(str, group)) for group in value)
+        return " | ".join(group if isinstance(group, str) else " ".join(map(str, group)) for group in value)
     if isinstance(value, dict):
-        return " ".join(f"{name} {part}" for name, part in value.items() if part is not None)
+        return " ".join(f"{name} {_shown(part)}" for name, part in value.items() if part is not None)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -125,6 +134,7 @@ class State:
 def states_of(events: Sequence[Event], segments: Mapping[str, SegmentBase]) -> dict[str, tuple[State, ...]]:
     """The states after the first one of each segment that events concern; these are valid."""
     found = {}
+    events = [event for event in events if event.verb not in PROGRAM_VERBS]
     for name, segment in segments.items():
         own = [event for event in events if _target(event, segments)[0] == name]
         if own:
@@ -137,8 +147,25 @@ def check_timeline(events: Sequence[Event], topology: Topology, end_ns: int | No
     checked = (next(_check(event, number, topology, end_ns), None) for number, event in enumerate(events))
     found = [first for first in checked if first is not None]
     if not found:
-        found = [*_contradictions(events, topology), *_sequence(events, topology)]
+        numbered = [(number, event) for number, event in enumerate(events) if event.verb not in PROGRAM_VERBS]
+        found = [*_contradictions(numbered, topology), *_sequence(numbered, topology)]
     return found
+
+
+def state_at(events: Sequence[Event], name: str, segments: Mapping[str, SegmentBase], at_ns: int) -> State:
+    """The state of segment `name` at an instant; `note` says what begins or ends then. The events are valid."""
+    return _state([event for event in events if _target(event, segments)[0] == name], segments[name], at_ns)
+
+
+def segment_of(event: Event, segments: Mapping[str, SegmentBase]) -> str:
+    """The segment that a valid event changes."""
+    name = _target(event, segments)[0]
+    assert name is not None
+    return name
+
+
+_Numbered = Sequence[tuple[int, Event]]
+"""Events of segments with their places in the list."""
 
 
 def _check(event: Event, number: int, topology: Topology, end_ns: int | None) -> Iterator[Invalid]:
@@ -152,6 +179,7 @@ def _check(event: Event, number: int, topology: Topology, end_ns: int | None) ->
         yield Invalid((*path, "at"), f"the run is over by {TIME.show(end_ns)}", f"before {TIME.show(end_ns)}")
     if verb == HEAL and event.for_ is not None:
         yield Invalid((*path, "for"), "heal is not for a time", "for of cut or partition")
+    yield from check_fields(event, verb, path)
     needless = [
         *((name, IMPAIR) for name in ("from", "reset", *Impairments.model_fields) if verb != IMPAIR),
         *(("segment", PARTITION) for _ in range(verb != PARTITION)),
@@ -159,6 +187,8 @@ def _check(event: Event, number: int, topology: Topology, end_ns: int | None) ->
     for name, of in needless:
         if getattr(event, "from_" if name == "from" else name) is not None:
             yield Invalid((*path, name), f"{verb} has no {name}", f"{name} together with {of}")
+    if verb in PROGRAM_VERBS:
+        return
     segment, port = _target(event, topology.segments)
     where = (*path, "segment" if verb == PARTITION else verb)
     if segment is None:
@@ -213,10 +243,10 @@ def _check_groups(event: Event, path: Path, segment: SegmentBase) -> Iterator[In
             seen.add(name)
 
 
-def _contradictions(events: Sequence[Event], topology: Topology) -> Iterator[Invalid]:
+def _contradictions(events: _Numbered, topology: Topology) -> Iterator[Invalid]:
     """Events of one instant that set the same thing."""
     first: dict[tuple[int, str, str], tuple[int, object]] = {}
-    for number, event in enumerate(events):
+    for number, event in events:
         for key, value in _sets(event, topology):
             other, known = first.setdefault((event.at, *key), (number, value))
             if other != number and (known != value or event.verb != IMPAIR):
@@ -240,9 +270,9 @@ def _sets(event: Event, topology: Topology) -> Iterator[tuple[tuple[str, str], o
         yield from (((each, CUT), event.verb) for each in ([port] if port else ports))
 
 
-def _sequence(events: Sequence[Event], topology: Topology) -> Iterator[Invalid]:
+def _sequence(events: _Numbered, topology: Topology) -> Iterator[Invalid]:
     """Events that do not fit what is in force when they come; and impairments that do not fit together."""
-    ordered = sorted(enumerate(events), key=lambda item: (item[1].at, item[0]))
+    ordered = sorted(events, key=lambda item: (item[1].at, item[0]))
     for place, (number, event) in enumerate(ordered):
         path: Path = ("timeline", number)
         segment, port = _target(event, topology.segments)
@@ -261,12 +291,12 @@ def _sequence(events: Sequence[Event], topology: Topology) -> Iterator[Invalid]:
             yield Invalid((*path, PARTITION), what, "one partition at a time, or heal first")
         elif event.verb == HEAL and not (touched & state.cut or (port is None and state.partition)):
             yield Invalid((*path, HEAL), f"nothing is cut there at {TIME.show(event.at)}", "after a cut or partition")
-    for name, states in states_of(events, topology.segments).items():
+    for name, states in states_of([event for _, event in events], topology.segments).items():
         for state in states:
             yield from _check_effects(events, topology, name, state)
 
 
-def _check_effects(events: Sequence[Event], topology: Topology, name: str, state: State) -> Iterator[Invalid]:
+def _check_effects(events: _Numbered, topology: Topology, name: str, state: State) -> Iterator[Invalid]:
     for effects in state.impairments.values():
         for wrong in effects.check(()):
             number = _to_blame(events, topology, name, state.at_ns)
@@ -275,11 +305,11 @@ def _check_effects(events: Sequence[Event], topology: Topology, name: str, state
             return
 
 
-def _to_blame(events: Sequence[Event], topology: Topology, segment: str, at_ns: int) -> int:
+def _to_blame(events: _Numbered, topology: Topology, segment: str, at_ns: int) -> int:
     """The event that leads to a state: the last one that begins or ends then."""
     meant = [
         number
-        for number, event in enumerate(events)
+        for number, event in events
         if _target(event, topology.segments)[0] == segment and at_ns in (event.at, event.ends_ns())
     ]
     return meant[-1]

@@ -6,6 +6,9 @@ A field is null where its header is not there to its end, or says of itself that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -44,7 +47,7 @@ pseudo-header where the checksum of UDP or TCP is right. Fragments' sums add up 
 """
 
 
-_Column = tuple[Numbers | NDArray[np.bool_], NDArray[np.bool_]]
+Column = tuple[Numbers | NDArray[np.bool_], NDArray[np.bool_]]
 """Values, and where there are such; elsewhere they are null."""
 
 
@@ -53,6 +56,21 @@ def header_columns(octets: Octets, *, ethernet: bool) -> pl.DataFrame:
 
     All are null where the capture is not of Ethernet.
     """
+    return as_table(read_headers(octets, ethernet=ethernet).fields)
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Frames, and the fields of their headers as arrays, named as in `header_columns`."""
+
+    octets: Octets
+    heads: Octets
+    """Their first bytes, in which all headers are."""
+    fields: Mapping[str, Column]
+
+
+def read_headers(octets: Octets, *, ethernet: bool) -> Headers:
+    """The fields that `header_columns` has."""
     heads = octets.heads(_HEADS)
     framed = octets.has(ETHERNET) & ethernet
     kind = heads.number(12, 2)
@@ -72,11 +90,11 @@ def header_columns(octets: Octets, *, ethernet: bool) -> pl.DataFrame:
     header_sum = fold(heads.sums(ETHERNET, np.where(ip4, transport, 0)))
     payload_sum = fold(octets.sums(transport, np.where(whole, end, 0)))
 
-    def number(at: int | Numbers, size: int, where: NDArray[np.bool_]) -> _Column:
+    def number(at: int | Numbers, size: int, where: NDArray[np.bool_]) -> Column:
         return heads.number(at, size), where
 
     ports = udp | tcp
-    columns: dict[str, _Column] = {
+    fields: dict[str, Column] = {
         "eth_target": number(0, 6, framed),
         "eth_source": number(6, 6, framed),
         "eth_type": (kind, framed),
@@ -108,6 +126,11 @@ def header_columns(octets: Octets, *, ethernet: bool) -> pl.DataFrame:
         "tcp_flags": (bits & 0xFFF, tcp),
         "tcp_length": (length - header - (bits >> 12) * 4, tcp),
     }
+    return Headers(octets, heads, fields)
+
+
+def as_table(columns: Mapping[str, Column]) -> pl.DataFrame:
+    """A table of columns, of the types that HEADER_COLUMNS gives them."""
     masks = {id(where): where for _, where in columns.values()}
     table = pl.DataFrame(
         {name: values for name, (values, _) in columns.items()} | {str(key): mask for key, mask in masks.items()}
@@ -148,7 +171,8 @@ def read_differently(tshark: pl.DataFrame, octets: pl.DataFrame) -> pl.Series:
         ignore_nulls=True,
     )
     ip = pl.col("octets_ip_header").is_not_null()
-    return both.select(pl.when(ip & (different != "")).then(different.str.strip_chars_end())).to_series()
+    said = pl.when(ip & (different != "")).then(different.str.strip_chars_end())
+    return both.select(read_differently=said).to_series()
 
 
 def _addresses(column: pl.Series) -> dict[str, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the tshark of this host shows frames as the harness reads them: two frames whose fields are known."""
+"""Whether the tshark of this host is understood: two frames whose fields are known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from sundial.observe.frames import read_frames
+from sundial.observe.asked import asked
+from sundial.observe.pcap import open_capture
 
 _ETHERNET = bytes.fromhex("020000000002 020000000001 0800")
 _PAYLOAD = b"SDL1" + bytes(range(12))
@@ -36,7 +37,11 @@ def misread(folder: Path) -> list[str]:
     path = folder / "known.pcap"
     records = [struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame for frame in (_UDP, _TCP)]
     path.write_bytes(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1) + b"".join(records))
-    rows = read_frames([(path, path.name)], 0).rows(named=True)
+    capture = open_capture(path)
+    try:
+        rows = asked(capture, capture.interfaces).rows(named=True)
+    finally:
+        capture.close()
     return [
         name for row, known in zip(rows, _KNOWN, strict=True) for name, value in known.items() if row[name] != value
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,10 @@ _FRAMES = 1 << 14
 """Frames that are read until the memory in which they were read is given back."""
 _SPAN = 4_000_000
 """Bytes of a file that are summed at once."""
+_MIXED = 1 << 16
+"""Words that are mixed at once: they stay in a core's cache."""
+_MIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SEED = np.random.SeedSequence()
 
 
 @dataclass(frozen=True)
@@ -120,14 +125,29 @@ class Octets:
         return found
 
     def hashes(self) -> Numbers:
-        """A number of each frame's bytes, the same for equal frames in one process: Python's hash of them, which cannot
-        be foreseen."""
-        data = memoryview(self.data)  # type: ignore[arg-type]
-        found = np.zeros(len(self.begin), np.int64)
-        for some in self._slices():
-            places = zip(self.begin[some].tolist(), (self.begin[some] + self.length[some]).tolist(), strict=True)
-            found[some] = [hash(bytes(data[begin:end])) for begin, end in places]
-        return found
+        """A number of each frame's bytes, the same for equal frames in one process, which cannot be foreseen: the sum
+        of its words of 8 bytes, each mixed with a secret of its place (the finalizer of splitmix64, shortened)."""
+        found = np.zeros(len(self.begin), np.uint64)
+        order = np.argsort(self.length, kind="stable")
+        sizes, first = np.unique(self.length[order], return_index=True)
+        ends = np.append(first[1:], len(order))
+        for size, low, high in zip(sizes.tolist(), first.tolist(), ends.tolist(), strict=False):
+            which = order[low:high]
+            words = -(-size // 8)
+            secrets = _secrets(1 << words.bit_length())[: words + 1]
+            height = max(1, _MIXED // (words + 1))
+            for rows in (which[at : at + height] for at in range(0, len(which), height)):
+                padded = np.zeros((len(rows), (words + 1) * 8), np.uint8)
+                padded[:, :size] = self.take(rows).matrix(0, size)
+                mixed = padded.view(np.uint64)
+                # Beside the bytes, their number: zeros at the end count.
+                mixed[:, -1] = size
+                mixed ^= secrets
+                mixed *= _MIX[0]
+                mixed ^= mixed >> np.uint64(32)
+                mixed *= _MIX[1]
+                found[rows] = mixed.sum(axis=1)
+        return found.view(np.int64)
 
     def forget(self) -> None:
         """Give back the memory in which a file has been read so far; it is read again where it is needed."""
@@ -154,11 +174,23 @@ class Octets:
             start = max(near, start + 1)
 
 
+@cache
+def _secrets(count: int) -> NDArray[np.uint64]:
+    """So many numbers, the first of them always the same in one process."""
+    return np.random.Generator(np.random.PCG64(_SEED)).integers(0, 1 << 64, count, np.uint64)
+
+
 def fold(sums: Numbers) -> Numbers:
     """Sums of 16-bit words as one such word, with the carries added (RFC 1071)."""
     while (sums > 0xFFFF).any():
         sums = (sums & 0xFFFF) + (sums >> 16)
     return sums
+
+
+def octets_together(frames: Sequence[bytes]) -> Octets:
+    """Of frames that are in no file."""
+    length = np.array([len(frame) for frame in frames], np.int64)
+    return Octets(np.frombuffer(b"".join(frames), np.uint8), np.cumsum(length) - length, length)
 
 
 def octets_of(frames: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> Octets:

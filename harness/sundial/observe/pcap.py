@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from sundial.observe.octets import Octets
 from sundial.observe.pcapng import (
     ALLOWED,
     BYTE_ORDER,
-    ENHANCED,
     INTERFACE,
     SECTION,
     SIMPLE,
@@ -147,15 +146,6 @@ class Capture:
         yield struct.pack(f"{interface.order}IIIHHqI", SECTION, 28, BYTE_ORDER, 1, 0, -1, 28)
         yield interface.description
         yield from self._blocks(interface, snap if interface.link_type == ETHERNET_LINK else None)
-
-    def sections(self, interfaces: Sequence[Interface], snap: int | None, frames: int) -> Iterator[bytes]:
-        """The frames of several interfaces, each as `parts`, one after another; each but the last is filled up to so
-        many frames with empty ones."""
-        for place, interface in enumerate(interfaces):
-            yield from self.parts(interface, snap)
-            if place + 1 < len(interfaces):
-                empty = struct.pack(f"{interface.order}IIIIIIII", ENHANCED, 32, 0, 0, 0, 0, 0, 32)
-                yield empty * (frames - len(interface.blocks))
 
     def _blocks(self, interface: Interface, snap: int | None) -> Iterator[bytes]:
         data = self.data

@@ -123,21 +123,44 @@ def _walk(data: mmap.mmap, offset: int, order: str) -> tuple[NDArray[np.uint32],
     (first,) = struct.unpack_from(f"{order}I", data, offset + 4)
     octets = data[offset : offset + max(_AT_ONCE_BYTES, first // 4 * 4)]
     words = np.frombuffer(octets, f"{order}u4", len(octets) // 4).astype(np.uint32)
-    view = memoryview(words)  # type: ignore[arg-type]
-    places: list[int] = []
+    runs = _Runs(words)
+    places: list[_Numbers] = []
     at, last = 0, len(words) - _LEAST // 4
     while at <= last:
-        places.append(at)
-        step = view[at + 1] >> 2
+        places.append(runs.of(at))
+        begin = int(places[-1][-1])
+        step = int(words[begin + 1]) >> 2
         if step < _LEAST // 4:
             break
-        at += step
-    if at > len(words) and len(places) > 1 and offset + len(octets) < len(data):
-        places.pop()
-    found = np.array(places, np.int64)
+        at = begin + step
+    found = np.concatenate(places) if places else np.empty(0, np.int64)
+    if at > len(words) and len(found) > 1 and offset + len(octets) < len(data):
+        found = found[:-1]
     sections = np.flatnonzero(words[found] == SECTION)
     others = sections[sections > 0]
     return words, found[: others[0]] if len(others) else found
+
+
+class _Runs:
+    """Blocks of frames that follow each other: what looks like one ends where the next that does begins."""
+
+    def __init__(self, words: NDArray[np.uint32]) -> None:
+        first = words[: max(0, len(words) - _LEAST // 4 + 1)]
+        like = np.flatnonzero((first == ENHANCED) | (first == SIMPLE) | (first == PACKET))
+        step = words[like + 1].astype(np.int64) >> 2
+        fits = (step >= _FIXED[SIMPLE] // 4) & (like + step <= len(words))
+        like, step = like[fits], step[fits]
+        both = words[like + step - 1] >> 2 == step
+        self._like, ends = like[both], (like + step)[both]
+        followed = np.append(ends[:-1] == self._like[1:], False)[: len(ends)]
+        self._breaks = np.flatnonzero(~followed)
+
+    def of(self, at: int) -> _Numbers:
+        """The places of blocks from `at` on, as far as they follow each other; of another block, its own."""
+        place = int(np.searchsorted(self._like, at))
+        if place == len(self._like) or self._like[place] != at:
+            return np.array([at], np.int64)
+        return self._like[place : int(self._breaks[np.searchsorted(self._breaks, place)]) + 1]
 
 
 def _refuse(path: Path, found: Blocks, rules: Mapping[str, _Mask]) -> None:

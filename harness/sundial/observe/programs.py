@@ -28,14 +28,22 @@ def outputs(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], bytes
     """All recorded bytes by program and stream. A line that is not base64 has none."""
     found: dict[tuple[str, str], bytearray] = {}
     for record in records:
-        if record.get("type") != "output":
-            continue
-        try:
-            data = base64.b64decode(str(record.get("data")), validate=True)
-        except (binascii.Error, ValueError):
-            data = b""
-        found.setdefault((str(record.get("name")), str(record.get("stream"))), bytearray()).extend(data)
+        if record.get("type") == "output":
+            found.setdefault((str(record.get("name")), str(record.get("stream"))), bytearray()).extend(_data(record))
     return {key: bytes(data) for key, data in found.items()}
+
+
+def pieces(records: Iterable[Mapping[str, Any]], name: str, stream: str) -> list[tuple[int, bytes]]:
+    """What a program wrote, each piece with the clock reading after it was read."""
+    own = (each for each in records if each.get("type") == "output")
+    return [(each["at"], _data(each)) for each in own if (each.get("name"), each.get("stream")) == (name, stream)]
+
+
+def _data(record: Mapping[str, Any]) -> bytes:
+    try:
+        return base64.b64decode(str(record.get("data")), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def fnv1a(data: bytes) -> str:

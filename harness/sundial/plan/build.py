@@ -118,7 +118,7 @@ def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
 def plan_topology(network: Network, paths: RunPaths, *, clock: Clock, seed: int) -> Plan:
     """The plan of a topology that stays up: no machine ends it."""
     jobs = build_idle_jobs(network, clock=clock, seed=seed)
-    fabric = fabric_config(network, clock=clock, seed=seed, linger_ns=0, done_machines=(), paths=paths)
+    fabric = fabric_config(network, clock=clock, seed=seed, linger_ns=0, done_machines=(), paths=paths, by_hand=True)
     return Plan(network, clock, paths, fabric, jobs, ())
 
 

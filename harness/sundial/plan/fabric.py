@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sundial.model.network import Device, DevicePort, Network, Nic, Node
-from sundial.model.segment import SegmentBase
+from sundial.model.timeline import IMPAIR
 from sundial.model.topology import Clock
 from sundial.plan.paths import RunPaths
 from sundial.plan.segment import own_fields
@@ -25,9 +25,10 @@ def fabric_config(
     deadline_ns: int | None = None,
     done_machines: Sequence[str],
     paths: RunPaths,
+    by_hand: bool = False,
 ) -> dict[str, Any]:
     """The fabric's configuration for one run; the run ends `linger_ns` after the last of `done_machines` is done, or
-    after the deadline."""
+    after the deadline. `by_hand`: segments may be changed while it runs."""
     config: dict[str, Any] = {
         "version": VERSION,
         "clock": clock,
@@ -39,7 +40,7 @@ def fabric_config(
         "done_machines": list(done_machines),
         "machines": [_machine(node) for node in network.nodes],
         **({"devices": [_device(device) for device in network.devices]} if network.devices else {}),
-        "segments": [_segment(name, segment, network, clock, paths) for name, segment in network.segments.items()],
+        "segments": [_segment(name, network, clock, paths, by_hand) for name in network.segments],
     }
     if clock == "virtual":
         config["shm"] = str(paths.shm)
@@ -51,7 +52,8 @@ def _machine(node: Node) -> dict[str, Any]:
     return {"name": node.name, "nics": len(node.nics), **latency}
 
 
-def _segment(name: str, segment: SegmentBase, network: Network, clock: Clock, paths: RunPaths) -> dict[str, Any]:
+def _segment(name: str, network: Network, clock: Clock, paths: RunPaths, by_hand: bool) -> dict[str, Any]:
+    segment = network.segments[name]
     common = {
         "name": name,
         "kind": segment.kind,
@@ -59,7 +61,9 @@ def _segment(name: str, segment: SegmentBase, network: Network, clock: Clock, pa
         "adapter": segment.adapter.model_dump(),
         "ports": [_port(network.plug(end), clock, paths) for end in segment.ports],
     }
-    return {**common, **own_fields(segment, name, network)}
+    # What may impair frames promises less from the start.
+    promises = {"by_hand": True} if by_hand and IMPAIR in segment.knobs else {}
+    return {**common, **own_fields(segment, name, network), **promises}
 
 
 def _port(plug: Nic | DevicePort, clock: Clock, paths: RunPaths) -> dict[str, Any]:

@@ -191,9 +191,9 @@ def _steps(experiment: Experiment, node: Node) -> Iterator[Task]:
     host = Host(experiment.network, node)
     steps = (
         step
-        for workload in experiment.workloads
+        for place, workload in enumerate(experiment.workloads)
         if node.name in (workload.machines or workload.clients)
-        for step in PLANS[workload.app].steps(workload, Way(host, workload.server, experiment.seed))
+        for step in PLANS[workload.app].steps(workload, Way(host, workload.server, experiment.seed, place))
     )
     for number, step in enumerate(steps):
         options = dict(step.options)

@@ -60,6 +60,12 @@ def changes(segment: SegmentBase, impairments: Callable[[Impairments], dict[str,
     return {"timeline": found} if found else {}
 
 
+def change_of(segment: SegmentBase, name: str, network: Network, state: State) -> dict[str, Any]:
+    """One change of segment `name`, as its `timeline` in fabric.json has it."""
+    changed: dict[str, Any] = own_fields(segment.with_timeline((state,)), name, network)["timeline"][0]
+    return changed
+
+
 def note_of(state: State) -> str:
     """The comment of a capture where a state begins."""
     return f"timeline: {state.note}"

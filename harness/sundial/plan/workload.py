@@ -39,6 +39,8 @@ class Way:
     server: str
     seed: int
     """Seed of the run."""
+    workload: int = 0
+    """Place of the workload in the scenario."""
 
     @property
     def server_address(self) -> IPv4Address:

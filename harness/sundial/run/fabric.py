@@ -8,7 +8,7 @@ import json
 import socket
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -35,6 +35,9 @@ class Fabric(Protocol):
 
     def counters(self) -> dict[str, Any]:
         """Its counters now; empty if it does not answer."""
+
+    def change(self, segment: str, change: Mapping[str, Any]) -> int:
+        """Change a segment from now on; returns the instant in ns. Raises RunFailed."""
 
     def stop(self, seconds: float) -> bool:
         """Request the end of the run and wait. True if the fabric ended."""
@@ -88,6 +91,13 @@ class FabricProcess:
         answer = self._command("counters")
         return answer if isinstance(answer, dict) else {}
 
+    def change(self, segment: str, change: Mapping[str, Any]) -> int:
+        answer = self._command("change", segment=segment, change=dict(change))
+        if not isinstance(answer, dict) or "at_ns" not in answer:
+            why = answer.get("error") if isinstance(answer, dict) else "no answer"
+            raise RunFailed(f"does not change {segment}: {why}", machine="fabric")
+        return int(answer["at_ns"])
+
     def stop(self, seconds: float) -> bool:
         if self._process.poll() is None:
             self._command("stop")
@@ -102,12 +112,12 @@ class FabricProcess:
             self._process.kill()
         self._process.wait()
 
-    def _command(self, command: str) -> Any:
+    def _command(self, command: str, **more: object) -> Any:
         """Its answer, or None."""
         with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as stream:
             stream.settimeout(CONTROL_S)
             stream.connect(self._control)
-            stream.sendall(json.dumps({"command": command}).encode() + b"\n")
+            stream.sendall(json.dumps({"command": command, **more}).encode() + b"\n")
             with stream.makefile() as lines:
                 return json.loads(lines.readline())
         return None
@@ -158,6 +168,7 @@ class FakeFabric:
         self.ended = False
         self.stopped = False
         self.silent = False
+        self.changes: list[tuple[str, dict[str, Any]]] = []
 
     def wait_listening(self) -> None:
         return
@@ -167,6 +178,10 @@ class FakeFabric:
 
     def counters(self) -> dict[str, Any]:
         return {} if self.silent else {"segments": {}}
+
+    def change(self, segment: str, change: Mapping[str, Any]) -> int:
+        self.changes.append((segment, dict(change)))
+        return 1_000 * len(self.changes)
 
     def stop(self, seconds: float) -> bool:
         self.stopped = True

@@ -118,6 +118,19 @@ def virsh(argv: Sequence[str], topology: str | None = None, places: Places | Non
     return str(answer.get("printed"))
 
 
+def change(
+    event: Mapping[str, Any] | None, topology: str | None = None, places: Places | None = None
+) -> dict[str, Any]:
+    """Change a segment of a topology: the event with its instant; of None, what is in force by segment.
+
+    Raises BadInput, RunFailed.
+    """
+    answer = _ask(_find(topology, places or Places()), "change", DOWN_S, event=event)
+    if "failed" in answer:
+        raise _error(answer["failed"])
+    return answer
+
+
 def exec_(
     machine: str,
     argv: Sequence[str],

@@ -3,7 +3,8 @@
 
 `keeper.up` sends its request as a JSON document on stdin. On stdout it writes JSON lines, `{"say": TEXT}`, and
 last `{"up": ...}` or `{"failed": ...}`; nothing reads later ones. Its control socket answers
-`{"command": "status"}`, `{"command": "virsh", "argv": [...]}` and `{"command": "down"}`. If a machine ends (a guest
+`{"command": "status"}`, `{"command": "virsh", "argv": [...]}`, `{"command": "change", "event": {...}}` (without an
+event: what is in force) and `{"command": "down"}`. If a machine ends (a guest
 may power itself off), the others stay up. A machine that hangs under the real clock is ended, so that no
 caller waits for its answer. The end of the fabric, or of the last machine, ends the keeper. If a kernel panicked, a
 guest hung or wrote too much, or QEMU was killed, run.json says `failed` with the reason after `down`.
@@ -33,6 +34,7 @@ from sundial.plan.build import plan_topology
 from sundial.plan.request import Kept, KeptMachine, UpRequest
 from sundial.run import certification, runner
 from sundial.run.bringup import BringUp, Order, State
+from sundial.run.byhand import ByHand, shown
 from sundial.run.directory import claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import GuestFiles
 from sundial.run.interrupts import Interrupts
@@ -83,6 +85,7 @@ class Keeper:
         self._faults: dict[str, str] = {}
         """Faults by machine, in the order found; what its user did is not among them."""
         self._switchboard = Switchboard()
+        self._by_hand = ByHand(request.topology, request.network)
 
     def keep(self, folder: UpFolder) -> None:
         """Bring up, hold, take down. Raises SundialError if bringing up fails or if the topology ends by itself."""
@@ -128,6 +131,21 @@ class Keeper:
             return {"printed": self._session.hypervisor.virsh(argv)}
         except SundialError as error:
             return {"failed": error.to_json()}
+
+    def change(self, event: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The answer to `change`."""
+        fabric = self._bring_up.rig.fabric
+        try:
+            if event is not None:
+                if fabric is None:
+                    raise RunFailed("the fabric does not run", machine="fabric")
+                now_ns = int(fabric.counters().get("virtual_ns", 0))
+                made = self._by_hand.apply(event, now_ns, fabric.change)
+                self._bring_up.document.changed(self._by_hand.to_json())
+                return {"event": made.model_dump(mode="json", exclude_none=True)}
+        except SundialError as error:
+            return {"failed": error.to_json()}
+        return {"segments": {name: shown(state) for name, state in self._by_hand.states().items()}}
 
     def _boot(self) -> None:
         """Wait until each guest has answered a command."""
@@ -323,8 +341,10 @@ class Control:
                 _answer(stream, self._keeper.status())
             elif command == "virsh":
                 _answer(stream, self._keeper.virsh([str(word) for word in request.get("argv", [])]))
+            elif command == "change":
+                _answer(stream, self._keeper.change(request.get("event")))
             else:
-                _answer(stream, {"error": "known commands: status, down, virsh"})
+                _answer(stream, {"error": "known commands: status, down, virsh, change"})
 
 
 def _answer(stream: socket.socket, answer: dict[str, Any]) -> None:

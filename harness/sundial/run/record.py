@@ -91,6 +91,10 @@ class RunRecord:
         """Reading of a guest's clock at zero of the run's time axis."""
         self._document["nodes"][node]["zero_ns"] = zero_ns
 
+    def changed(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """All that was changed by hand so far."""
+        self._document["timeline"] = list(events)
+
     def ended(self, machines: Mapping[str, str]) -> None:
         """Machines of a topology that is kept up which ended before it was taken down, and how."""
         for name, how in machines.items():

@@ -58,9 +58,19 @@ class Command(Form):
     command: Literal["counters", "stop"]
 
 
+class ChangeCommand(Form):
+    """A line on the control socket: a segment changes. The answer has its instant, `at_ns`, or `error` and `field`."""
+
+    command: Literal["change"]
+    segment: str
+    change: dict[str, Any]
+    """As an entry of the segment's `timeline` in fabric.json; its `at_ns` does not count."""
+
+
 Event: TypeAdapter[Any] = TypeAdapter(Annotated[Listening | MachineDone | Finished, Field(discriminator="event")])
 """A line on the fabric's standard output."""
 Control: TypeAdapter[Any] = TypeAdapter(
-    Annotated[Listening | MachineDone | Finished, Field(discriminator="event")] | Command
+    Annotated[Listening | MachineDone | Finished, Field(discriminator="event")]
+    | Annotated[Command | ChangeCommand, Field(discriminator="command")]
 )
 """Any line between the harness and the fabric."""

@@ -160,6 +160,8 @@ class Run(Form):
     """The resolved scenario; null for an interactive session."""
     topology: dict[str, Any]
     """The resolved topology."""
+    timeline: Items[dict[str, Any]] = ()
+    """Changes by hand of a topology that was up, as `timeline` of a scenario has them; left out if there were none."""
     seed: int
     clock: Literal["virtual", "real"]
     accelerator: Literal["tcg", "kvm"]

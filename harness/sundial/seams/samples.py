@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from sundial.seams.form import Form, Natural, OpenForm
+from sundial.seams.form import Form, Items, Natural, OpenForm
 
 Bit = Annotated[int, Field(ge=0, le=1, strict=True)]
 Columns = tuple[
@@ -129,6 +129,16 @@ class Written(Form):
     """FNV-1a (64 bits) of those that are kept."""
 
 
+class Life(Form):
+    """One life of a program that an event started again, as in `program`."""
+
+    start: Natural
+    ready: Natural | None
+    end: Natural
+    status: Annotated[int, Field(ge=0, le=255)] | None
+    signal: Annotated[int, Field(ge=1, le=64)] | None
+
+
 class Program(Form):
     """A program has ended. All lines of it are before."""
 
@@ -150,6 +160,32 @@ class Program(Form):
     """True if it was ended because all jobs had ended."""
     stdout: Written
     stderr: Written
+    before: Items[Life] | None = None
+    """Lives before the last one, of which `start` to `signal` are; left out without any."""
+
+
+class Event(Form):
+    """A machine has carried out an event of the timeline."""
+
+    type: Literal["event"]
+    step: Natural
+    app: str
+    number: Natural
+    """Place in the timeline."""
+    name: str
+    """The program."""
+    verb: Literal["pause", "continue", "kill", "restart", "start"]
+    """`continue` and `start` are also the end of a `pause` and a `kill` for a time."""
+    at: Natural
+    """Clock reading when it had been done."""
+    due: int
+    """When it was due, in ns since zero of the run; under the real clock, since the programs could start."""
+    late: int
+    """From then to `at`, in ns."""
+    state: Literal["waiting", "running", "paused", "ended"]
+    """The state of the program before it."""
+    met: bool
+    """False: the program was in no state for it, and nothing was done."""
 
 
 class Error(Form):
@@ -184,7 +220,7 @@ class Alive(Form):
 
 
 Record = Annotated[
-    Hello | Batch | Binding | Iperf3 | Counters | Output | Program | Error | Step | Done | Alive,
+    Hello | Batch | Binding | Iperf3 | Counters | Output | Program | Event | Error | Step | Done | Alive,
     Field(discriminator="type"),
 ]
 Line: TypeAdapter[Any] = TypeAdapter(Annotated[Row, Field(strict=False)] | Record)

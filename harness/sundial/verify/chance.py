@@ -15,6 +15,6 @@ def hardly(seen: int, tried: int, share: float, *, fewer: bool) -> bool:
         return seen > tried
     part = seen / tried
     if share >= 1:
-        return True
+        return seen < tried
     terms = ((part, share), (1 - part, 1 - share))
     return tried * sum(one * log(one / other) for one, other in terms if one) > -log(UNLIKELY)

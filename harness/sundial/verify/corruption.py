@@ -2,18 +2,21 @@
 """Frames that the wire corrupted: they arrive, but perhaps as something that belongs to no call.
 
 The fate interface has a corrupted frame as it arrives, and names the bit that was flipped. Any field may be hit: only
-the bytes tell which frame it was before.
+the bytes tell which frame it was before. A guest's tc-netem reports nothing: what it sends where `corrupt` is set, and
+did not receive, was damaged if it differs in one bit from what it did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import polars as pl
 
 from sundial.observe import Octets
 from sundial.observe.headers import ARP, ETHERNET
-from sundial.verify.frames import CORRUPTED, OUTBOUND
+from sundial.observe.octets import octets_together
+from sundial.verify.frames import CORRUPTED, INBOUND, OUTBOUND
 
 Read = Callable[[pl.DataFrame], Octets]
 """The bytes of rows of the table of frames."""
@@ -26,12 +29,14 @@ _PACKET = ("protocol", "source", "target", "ip_id", "fragment_offset", "ip_lengt
 """What a router leaves as it is."""
 
 
-def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
+def with_corrupted(frames: pl.DataFrame, read: Read, ports: pl.DataFrame | None = None) -> pl.DataFrame:
     """Adds `corrupted`: how many copies of a frame the wire corrupted after the frame was sent at a port; `damaged`:
     whether this is such a copy, which its receiver discards; and `passes_ip`: whether it does so behind IP, since the
-    IP header is right. What is in the headers of a damaged frame says nothing about who sent it."""
+    IP header is right. What is in the headers of a damaged frame says nothing about who sent it. `ports` as of
+    `ports_of`: those of guests that join segments may damage frames, too."""
     reports = frames.filter(pl.col("fate") == CORRUPTED)
-    if reports.is_empty():
+    by_guests = flipped(frames, read, ports) if ports is not None else reports.clear()
+    if reports.is_empty() and by_guests.is_empty():
         return frames.with_columns(NOTHING_CORRUPTED)
     sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     names = ["capture", "interface", "octets_hash"]
@@ -51,7 +56,7 @@ def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
         .drop_nulls("row")
     )
     counted = found.group_by("row").agg(corrupted=pl.len())
-    harmful = reports.filter(~_harmless())
+    harmful = pl.concat([reports, by_guests]).filter(~_harmless())
     behind_ip = (pl.col("fate_byte") >= ETHERNET + pl.col("ip_header").cast(pl.Int64)) & pl.col("ip_checksum_right")
     packets = harmful.filter(behind_ip).select(_PACKET).drop_nulls().unique().with_columns(passes_ip=True)
     # A router passes on what it has no reason to discard, and makes another frame of it.
@@ -64,6 +69,30 @@ def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
             damaged=pl.col("passes_ip").fill_null(False)
             | pl.col("octets_hash").is_in(harmful["octets_hash"].implode()),
         )
+    )
+
+
+def flipped(frames: pl.DataFrame, read: Read, ports: pl.DataFrame) -> pl.DataFrame:
+    """The rows of frames that a guest which joins segments corrupted, with `fate_byte`: where."""
+    joining = ports.filter("joins").select("end", "machine", corrupts=pl.col("netem").str.contains(r"\bcorrupt\b"))
+    if not joining["corrupts"].any():
+        return frames.clear()
+    seen = frames.filter(pl.col("fate").is_null()).join(joining, on="end", how="inner", maintain_order="left")
+    came = seen.filter(pl.col("direction") == INBOUND)
+    key = ["machine", "frame_length"]
+    changed = seen.filter(pl.col("direction") == OUTBOUND, "corrupts")
+    changed = changed.join(came, on=["machine", "octets_hash"], how="anti", maintain_order="left")
+    places: dict[int, int] = {}
+    for (machine, length), part in changed.group_by(key, maintain_order=True):
+        before = came.filter(pl.col("machine") == machine, pl.col("frame_length") == length)
+        octets, times = read(before).matrix(0, length), before["time_ns"].to_numpy()
+        for row, at, octet in zip(part["row"], part["time_ns"], read(part).matrix(0, length), strict=True):
+            bits = np.bitwise_count(octets[times < at] ^ octet)
+            if len(one := np.flatnonzero(bits.sum(axis=1) == 1)):
+                places[row] = int(bits[one[0]].argmax())
+    row = pl.col("row")
+    return frames.filter(row.is_in(list(places))).with_columns(
+        fate_byte=row.replace_strict(places, return_dtype=frames.schema["fate_byte"])
     )
 
 
@@ -97,5 +126,5 @@ def hashes_before(reports: pl.DataFrame, read: Read) -> pl.Series:
         frame = bytearray(octets.frame(place))
         if byte < len(frame):
             frame[byte] ^= 1 << bit
-        before.append(hash(bytes(frame)))
-    return pl.Series("octets_hash", before, pl.Int64)
+        before.append(bytes(frame))
+    return pl.Series("octets_hash", octets_together(before).hashes())

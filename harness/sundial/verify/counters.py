@@ -73,14 +73,21 @@ def check_counters(run: RunDirectory, frames: pl.DataFrame, counted: Counted) ->
 
 
 def _cut(counted: Counted, numbers: Mapping[str, int], captured: Mapping[str, int]) -> dict[str, int]:
-    """By how much a number may be larger than the capture shows, for the end of the run came first."""
+    """By how much a number may be larger than the capture shows, for the end of the run came first: what a port sent
+    behind it others may have received, too."""
     room: dict[str, int] = {}
     for segment, law in counted.laws.items():
-        for port, bounds in law.cut.items():
-            for way, most in zip(("tx", "rx"), bounds, strict=True):
-                name = f"{segment} {port} {way}_frames"
-                more = min(most, numbers.get(name, 0) - captured.get(name, 0))
-                room |= {name: most, f"{segment} {port} {way}_bytes": max(more, 0) * FRAME_MOST}
+
+        def beyond(port: str, way: str, most: int, segment: str = segment) -> int:
+            name = f"{segment} {port} {way}_frames"
+            return max(0, min(most, numbers.get(name, 0) - captured.get(name, 0)))
+
+        sent = {port: beyond(port, "tx", most) for port, (most, _) in law.cut.items()}
+        for port, (most, late) in law.cut.items():
+            others = sum(sent.values()) - sent[port]
+            for way, frames in (("tx", most), ("rx", late + others)):
+                name = f"{segment} {port} {way}"
+                room |= {f"{name}_frames": frames, f"{name}_bytes": beyond(port, way, frames) * FRAME_MOST}
     return room
 
 

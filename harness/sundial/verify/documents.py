@@ -139,6 +139,9 @@ def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) ->
         records = [each for each in samples.records.get(name, ()) if "start" in each]
         # A binding is on the run's axis already.
         starts = [int(each["start"]) - (0 if each["type"] == "binding" else node.zero_ns) for each in records]
+        # A client that tried several times records when the last try began.
+        if any(each.get("tries", 1) != 1 for each in records):
+            continue
         if min(starts, default=0) > min(calls, default=min(starts, default=0)):
             continue
         first = seen.filter(pl.col("machine") == name).select("row", "direction", "time_ns")

@@ -41,6 +41,7 @@ from sundial.verify.segment import contentions, network_of
 from sundial.verify.sockets import flows
 from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter, reconnected, socket_calls
+from sundial.verify.sockets.deaths import without_dead_servers
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
 from sundial.verify.sockets.retransmission_causes import without_held_back
@@ -82,11 +83,11 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     calls = socket_calls(run, samples, protocols)
     files = run.capture_files
     without_frames = aside.submit(_check_without_frames, run, samples)
-    on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
+    on_wire = with_places(read_frames(files, run.epoch_ns))
     directory.refuse_older(run, on_wire)
-    on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files))
-    calls = reconnected(run, calls, on_wire)
     network, ports = network_of(run), ports_of(run)
+    on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files), ports)
+    calls = reconnected(run, calls, on_wire)
     frames = latest_hand_in(on_wire, network)
     # What asks for no calls, while they are looked for.
     own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]
@@ -110,6 +111,9 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         held = held_back(run, on_wire, files)
         analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
     settled = [transport.settle(run, frames, samples) for transport in transports.values()]
+    counted = ChainMap(*(dict(each.counted) for each in settled))
+    if len(analysis.uncaused):
+        analysis = replace(analysis, uncaused=without_dead_servers(run, analysis, protocols, counted))
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
     taken = corruption.intact(analysis.frames)
     background = [kind.background(run, corruption.intact(frames), samples, ahead_ns) for kind in verifiers().values()]
@@ -140,7 +144,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
             *of_wires,
             check_kernel_counters(analysis, samples.batches),
-            check_served(run, samples, analysis, protocols, ChainMap(*(dict(each.counted) for each in settled))),
+            check_served(run, samples, analysis, protocols, counted),
             check_time_outs(run, analysis),
             analysis.findings,
             *(each.findings for each in settled),

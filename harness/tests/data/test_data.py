@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import sundial
+from mutation import runs
 from sundial.data.files import format_of, write
 from sundial.data.tables import TABLES
 from sundial.data.write import PAGE, with_columns
@@ -151,3 +152,20 @@ def test_each_format_can_be_read_again(verified: Path, form: str, read: Callable
     assert found["field"].to_list() == opened.findings["field"].to_list()
     assert list(SAMPLE_COLUMNS) == opened.samples.columns
     assert json.loads(opened.findings.write_json())[0]["frames"] == opened.findings["frames"].to_list()[0]
+
+
+@pytest.mark.parametrize(("name", "recorded"), [("sizes", "sunrpc-virtual"), ("loss", "link-virtual")])
+def test_notebooks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, recorded: str) -> None:
+    monkeypatch.setenv("MPLBACKEND", "svg")
+    folder = runs.recorded(recorded, tmp_path)
+    run.verify_run(folder)
+    notebook = json.loads((PAGE.parent / "notebooks" / f"{name}.ipynb").read_text())
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"], "notebooks are kept without output"
+            code = re.sub(r'^RUN = ".*"$', f"RUN = {str(folder)!r}", "".join(cell["source"]), flags=re.MULTILINE)
+            exec(compile(code, f"{name}.ipynb, cell {cell['id']}", "exec"), names)
+    table = names["datagrams" if name == "sizes" else "fates"]
+    assert isinstance(table, pl.DataFrame)
+    assert table.height > 0

@@ -184,6 +184,16 @@ def test_what_is_dropped_before_the_port_is_not_missing(first_s: float, last_s: 
     assert [each.seen for each in replay.findings] == ["nothing"] * missing
 
 
+@pytest.mark.parametrize(("last_s", "answers"), [(-1, {1}), (0.5, {1, 2}), (1.5, {1, 2, 3})])
+def test_any_like_of_a_message_may_have_been_dropped_before_it(last_s: float, answers: set[int]) -> None:
+    """Answers were due at 0, 1 and 2 s, and one came to the port."""
+    replay = Replay([Server()], drops=lambda at_ns: at_ns <= last_s * S)
+    for item in (came(0, "?1"), sent(2.1, "!1...")):
+        replay.feed(item)
+    assert {each.counts["answers"] for each in replay.histories} == answers
+    assert replay.findings == []
+
+
 @pytest.mark.parametrize(("turns", "lasts"), [(3, True), (500, True), (500, False)])
 def test_what_is_dropped_may_go_on_for_long(monkeypatch: pytest.MonkeyPatch, turns: int, lasts: bool) -> None:
     """A machine that answers once a second, as long as nothing of it comes to the port."""

@@ -49,7 +49,7 @@ CASES = [
     ("default_scale: smoke", "vary: [{topology: office}]\ndefault_scale: smoke", "3: vary.0.topology: cannot be varied"),
     ("default_scale: smoke", "vary: {matrix: {calls: 5}}\ndefault_scale: smoke", "3: vary.matrix.calls: is not a list of values; allowed: {KEY: [VALUE, ...], ...}"),
     ("default_scale: smoke", "vary: {matrix: {}}\ndefault_scale: smoke", "3: vary.matrix: is not a mapping of lists; allowed: {KEY: [VALUE, ...], ...}"),
-    ("default_scale: smoke", "vary: {matrix: {seed: [1]}}\ndefault_scale: smoke", "3: vary.matrix.seed: cannot be varied"),
+    ("default_scale: smoke", "vary: {matrix: {scale: [a]}}\ndefault_scale: smoke", "3: vary.matrix.scale: cannot be varied"),
     ("default_scale: smoke", "vary: {matrx: {calls: [5]}}\ndefault_scale: smoke", "3: vary: is neither a list of mappings nor a matrix; allowed: - {KEY: VALUE, ...}, or {matrix: {KEY: [VALUE, ...], ...}}"),
     ("default_scale: smoke", "vary: {matrix: {calls: [1, 2]}, exclude: [{cals: 1}]}\ndefault_scale: smoke", "3: vary.exclude.0.cals: is not a field of matrix; allowed: calls"),
     ("default_scale: smoke", "vary: {matrix: {calls: [1, 2]}, exclude: [{calls: 3}]}\ndefault_scale: smoke", "3: vary.exclude.0.calls: 3 is not a value of it; allowed: 1, 2"),
@@ -171,3 +171,9 @@ def test_a_matrix_is_a_run_for_each_combination_that_is_not_excluded(tmp_path: P
         "segments.lan.cable_delay=2 ns",
     ]
     assert "vary" not in load_experiments(path)[0].scenario_json()
+
+
+def test_seeds_are_varied_unless_the_command_line_has_one(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD + "vary: {matrix: {seed: [3, 7]}}\n")
+    assert [each.seed for each in load_experiments(path)] == [3, 7]
+    assert [each.seed for each in load_experiments(path, seed=5)] == [5]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,21 +10,13 @@ import pytest
 from mutation import allowed, expected, runs
 from mutation.damage import Copy
 from mutation.expected import Row
-from mutation.gate import CRASHED, KINDS, PASSED, all_damages, judge, remember_dissections, sample
+from mutation.gate import CRASHED, KINDS, PASSED, all_damages, judge, sample
 from sundial.verify import verify_run
 
 MANY = 12
 """Random damages of each run."""
 SEED = 1
 ROWS = expected.load()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _remembered() -> Iterator[None]:
-    """tshark is asked once for the captures that a damage leaves alone."""
-    patch = remember_dissections()
-    yield
-    patch.stop()
 
 
 @pytest.mark.parametrize("name", runs.stored())

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from mutation import runs
 from mutation.capture import Frame, transmissions
 from mutation.damage import Copy
-from mutation.gate import remember_dissections
 from mutation.traffic import write
 from sundial.verify import verify_run
 
@@ -25,13 +23,6 @@ A_RUN_OF_EACH_WIRE = {
     "lane-virtual": "wire/atm/elan.pdus.pcapng: frame of a PDU",
 }
 """A link, one with drawn delays, a hub, a switch, and ATM with LAN emulation; and what their laws find."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _remembered() -> Iterator[None]:
-    patch = remember_dissections()
-    yield
-    patch.stop()
 
 
 @pytest.mark.parametrize(("name", "law"), A_RUN_OF_EACH_WIRE.items())

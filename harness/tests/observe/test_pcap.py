@@ -14,8 +14,6 @@ from sundial.errors import BadInput
 from sundial.observe import open_capture, read_frames
 from tests.verify.bed import CLIENT, RPC_PORT, Bed, capture, rpc_call
 
-SERVERS = {"sunrpc": {"udp": (RPC_PORT,)}}
-
 
 def classic(path: Path, frames: list[tuple[int, bytes]], magic: int = 0xA1B23C4D, order: str = "<") -> Path:
     unit = 1 if magic == 0xA1B23C4D else 1000
@@ -40,14 +38,14 @@ def test_frames_keep_the_numbers_of_the_original_file(tmp_path: Path) -> None:
     assert [interface.name for interface in opened.interfaces] == ["client:eth0", "server:eth0", "lan:fate"]
     assert opened.frames == 16
     opened.close()
-    frames = read_frames([(file, "wire/lan.pcapng")], 946_684_800 * 10**9, SERVERS)
+    frames = read_frames([(file, "wire/lan.pcapng")], 946_684_800 * 10**9)
     assert frames.sort("frame")["frame"].to_list() == list(range(1, 17))
     assert frames["time_ns"].sort().to_list() == sorted(record.at for record in bed(tmp_path).records)
 
 
 def test_columns_of_a_fragmented_call(tmp_path: Path) -> None:
     file = bed(tmp_path).write() / "wire" / "lan.pcapng"
-    frames = read_frames([(file, "lan")], 0, SERVERS).filter(interface="client:eth0").head(2)
+    frames = read_frames([(file, "lan")], 0).filter(interface="client:eth0").head(2)
     assert frames["fragment_offset"].to_list() == [0, 1480]
     assert frames["more"].to_list() == [True, False]
     assert frames["ip_length"].to_list() == [1500, 20 + 2052 - 1480]
@@ -66,7 +64,7 @@ def test_classic_files_of_either_order_and_resolution(tmp_path: Path, order: str
     file = classic(
         tmp_path / "c.pcap", [(10**18 + 5_000 * place, frame) for place, frame in enumerate(frames)], magic, order
     )
-    table = read_frames([(file, "c.pcap")], 10**18, SERVERS)
+    table = read_frames([(file, "c.pcap")], 10**18)
     assert table["time_ns"].to_list() == [0, 5_000]
     assert table["rpc_xid"].to_list() == [77, None]
     assert table["frame"].to_list() == [1, 2]

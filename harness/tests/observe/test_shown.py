@@ -6,16 +6,15 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sundial.observe.frames import _shown
-from sundial.observe.workload import Field
+from sundial.observe.asked import Field, shown
 
 
 @pytest.mark.parametrize("printed", ["53444c31,00ff", "53:44:4c:31,00:ff"], ids=["4.0", "4.4"])
 def test_octets(printed: str) -> None:
     text = pl.DataFrame({"udp.payload": [printed, None], "ip.proto": ["17", "17"]})
     fields = [Field("udp_head", "udp.payload", "octets"), Field("protocol", "ip.proto", "number")]
-    shown = text.select(**_shown(text, fields))
-    assert shown["udp_head"].to_list() == ["53444c31,00ff", None]
+    table = text.select(**shown(text, fields))
+    assert table["udp_head"].to_list() == ["53444c31,00ff", None]
 
 
 @pytest.mark.parametrize(
@@ -23,4 +22,4 @@ def test_octets(printed: str) -> None:
 )
 def test_the_first_number(printed: str, number: int | None) -> None:
     text = pl.DataFrame({"ip.id": [printed]})
-    assert text.select(**_shown(text, [Field("ip_id", "ip.id", "number")]))["ip_id"].to_list() == [number]
+    assert text.select(**shown(text, [Field("ip_id", "ip.id", "number")]))["ip_id"].to_list() == [number]

@@ -51,7 +51,7 @@ def passed(folder: Path, name: str, latency: str) -> Path:
 def passages(directory: Path) -> pl.DataFrame:
     """What passed the ports of the machines, in time: ``time_ns``, ``interface``, and ``out``, whether it left."""
     run = open_run(directory)
-    frames = read_frames([(directory / name, name) for name in run.captures], run.epoch_ns, {})
+    frames = read_frames([(directory / name, name) for name in run.captures], run.epoch_ns)
     ports = frames.filter(pl.col("interface").is_in(["client:eth0", "server:eth0"])).sort("time_ns")
     return ports.select("time_ns", "interface", (pl.col("direction") == 2).alias("out"))
 

@@ -14,6 +14,7 @@ import pytest
 
 from sundial.machines.waiting import wait_until
 from sundial.model.catalog import LAUNCHER
+from sundial.model.timeline import VERBS
 from sundial.report.viewer_profile import extcap_script
 from sundial.run.places import Places
 from tests.run.live import HARNESS, VARIABLES, start, sundial, up
@@ -68,3 +69,43 @@ def _read_as_wireshark_does(interface: str, folder: Path) -> Path:
     words = ["wireshark", "extcap", "--capture", "--extcap-interface", interface, "--fifo", str(fifo)]
     start([sys.executable, "-m", "sundial.cli", *words], cwd=HARNESS, env=VARIABLES)
     return fifo
+
+
+@pytest.mark.parametrize("clock", ["virtual", pytest.param("real", marks=pytest.mark.night)])
+def test_a_network_is_changed_by_hand(tmp_path: Path, clock: str) -> None:
+    name = f"changed-{clock}"
+    topology = tmp_path / f"{name}.yaml"
+    topology.write_text((Places().checkout / "topologies" / "two-hosts-wan.yaml").read_text())
+
+    def passes() -> bool:
+        done = sundial("exec", "--topology", name, "client", "--", "ping", "-c", "1", "-W", "1", "10.0.0.2")
+        return done.returncode == 0
+
+    def change(*words: str) -> None:
+        done = sundial(*words, "--topology", name)
+        assert done.returncode == 0, done.stderr
+
+    with up(topology, "--clock", clock) as kept:
+        change("impair", "wan", "loss=0%", "limit=2000")
+        assert passes()
+        change("impair", "wan", "server:eth0", "loss=100%")
+        assert not passes()
+        change("impair", "wan", "loss=0%", "jitter=9ms")
+        assert passes()
+        change("cut", "server:eth0")
+        assert not passes()
+        assert sundial("cut", "server:eth0", "--topology", name).returncode == 2
+        change("heal", "wan")
+        change("partition", "wan", "client", "server")
+        assert not passes()
+        shown = json.loads(sundial("impair", "--show", "--json", "--topology", name).stdout)
+        assert shown["wan"]["partition"] == [["client:eth0"], ["server:eth0"]]
+    done = sundial("verify", kept["final"])
+    assert done.returncode == 0, done.stdout
+    record = json.loads(Path(kept["final"], "run.json").read_text())
+    verbs = [next(verb for verb in VERBS if verb in event) for event in record["timeline"]]
+    assert verbs == [*["impair"] * 3, "cut", "heal", "partition"]
+    # A state that was not in force is a mismatch.
+    record["timeline"][2]["loss"] = "100 %"
+    Path(kept["final"], "run.json").write_text(json.dumps(record))
+    assert sundial("verify", kept["final"]).returncode == 1

@@ -70,6 +70,12 @@ SEGMENTS: dict[str, dict[str, Any]] = {
     "shaped": {"encapsulation": "bridged", "shaping": "30 Mbit/s"},
     "loss behind the switch": {"encapsulation": "bridged", "impairments": {"to m1:eth0": {"cell_loss": "3 %"}}},
     "loss before the switch": {"encapsulation": "bridged", "impairments": {"from m1:eth0": {"cell_loss": "3 %"}}},
+    "loss of a discarded PDU's end": {
+        "encapsulation": "bridged",
+        "line": {"m0:eth0": "atm-25", "m1:eth0": "oc-3c", "m2:eth0": "atm-25"},
+        "queue": {"cells": 20, "discard": "ppd", "vc_cells": 3},
+        "impairments": {"from m1:eth0": {"cell_loss": "30 %"}},
+    },
     "payload bits": {"encapsulation": "bridged", "impairments": {"both": {"payload_bit": "1 %"}}},
     "all at once": {
         "encapsulation": "bridged",
@@ -98,8 +104,8 @@ def test_discards_happen_in_what_is_tried(tmp_path: Path) -> None:
         network = traffic(Network(segment(3, **SEGMENTS[name]), seed=1), 1, 40, 300_000)
         records = [json.loads(each.comment.partition(" | ")[2]) for each in network.pdus if each.comment]
         rules |= {record["rule"] for record in records}
-    assert rules >= {"queue full", "early packet discard", "VC full", "CLP 1", "policed", "cell loss", "wrong CRC",
-                     "joined to the PDU before"}  # fmt: skip
+    assert rules >= {"queue full", "early packet discard", "partial packet discard", "VC full", "CLP 1", "policed",
+                     "cell loss", "wrong CRC", "joined to the PDU before"}  # fmt: skip
 
 
 # ---- Counted cells of the queue, by hand ----
@@ -186,12 +192,14 @@ def test_a_fate_that_is_changed_or_missing_is_found(name: str, tmp_path: Path) -
     assert findings(network, tmp_path)
 
 
-@pytest.mark.parametrize("words", ["cell loss", "header error"])
+@pytest.mark.parametrize("words", ["cell loss", "header error", "partial packet discard"])
 def test_a_loss_without_its_fault_is_found(words: str, tmp_path: Path) -> None:
     network = small(**FATES["queue full"])
     for each in network.pdus:
         each.comment = each.comment and each.comment.replace("queue full", words)
-    assert any(expected == "what this segment's lines and queues do" for _, expected, _ in findings(network, tmp_path))
+    found = findings(network, tmp_path)
+    due = "dropped: " if words == "partial packet discard" else "what this segment's lines and queues do"
+    assert any(field.endswith(": fate") and expected.startswith(due) for field, expected, _ in found)
 
 
 def test_cells_up_to_the_limit_are_enough(tmp_path: Path) -> None:

@@ -48,6 +48,16 @@ def test_a_channel_waits_for_its_own_pace_and_lets_others_pass() -> None:
     assert slots(times) == [0, 3, 6, 1, 4]
 
 
+@pytest.mark.parametrize(("begins", "known"), [(6, True), (5, False)])
+def test_a_pdu_that_waits_for_its_channels_pace_among_others_begins_then(begins: int, known: bool) -> None:
+    """To the unit, though its stamp is of whole ns; what begins sooner is known by its stamp alone."""
+    seen = stamps(0, CELL, begins * CELL)
+    pdus = np.array([True, False, False]), whole(64, 65, 64), whole(2, 10, 1)
+    times, first, slack = departures(seen, *pdus, CELL, 3 * CELL, NS)
+    assert slots(times)[:5] == [0, 3, 1, 4, 7]
+    assert (first[2], slack[2]) == ((6 * CELL, 0) if known else (seen[2], NS - 1))
+
+
 def test_an_idle_line_begins_at_the_stamp_and_may_have_in_the_ns_before() -> None:
     seen = stamps(0, 100 * CELL)
     times, first, slack = departures(seen, np.array([True, False]), whole(33, 33), whole(1, 1), CELL, CELL, NS)

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mutation import runs
 from mutation.damage import Copy
-from mutation.gate import remember_dissections
 from sundial.errors import BadInput
 from sundial.verify import verify_run
 
@@ -18,10 +16,8 @@ PDUS, CELLS = (f"wire/atm/elan.{kind}.pcapng" for kind in ("pdus", "cells"))
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    patch = remember_dissections()
-    yield runs.recorded("lane-virtual", tmp_path_factory.mktemp("lane"))
-    patch.stop()
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return runs.recorded("lane-virtual", tmp_path_factory.mktemp("lane"))
 
 
 @pytest.mark.parametrize("name", [PDUS, CELLS])

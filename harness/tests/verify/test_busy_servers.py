@@ -6,7 +6,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sundial.verify.sockets.busy_servers import Servers
+from sundial.verify.contention import contention_of
+from sundial.verify.sockets.busy_servers import Servers, services
 
 MS = 1_000_000
 KEY = ("server", "sunrpc")
@@ -33,6 +34,22 @@ def test_time_without_another_request(others: list[tuple[int, int, int]], idle_m
     assert servers(*others).idle_ns(*KEY, call=1, since_ns=0, until_ns=100 * MS) == idle_ms * MS
 
 
+def test_time_in_which_its_line_was_taken_is_not_idle() -> None:
+    line = contention_of([(0, 20 * MS), (50 * MS, 90 * MS)])
+    assert servers((2, 10, 60)).idle_ns(*KEY, call=1, since_ns=0, until_ns=100 * MS, line=line) == 10 * MS
+    assert servers().idle_ns(*KEY, call=1, since_ns=0, until_ns=100 * MS, line=line) == 40 * MS
+
+
 def test_a_turn_is_of_a_request_that_was_alone_and_came_once() -> None:
     asked_twice, together = [(4, 300, 390), (4, 400, 490)], [(5, 500, 550), (6, 510, 580)]
     assert servers((1, 0, 2), (2, 100, 103), *asked_twice, *together).turn_ns(*KEY) == 3 * MS
+
+
+def test_a_server_has_a_datagram_until_its_own_answer() -> None:
+    """Not until another one, as if it were a request over TCP that has none."""
+    calls = pl.DataFrame({"id": [1, 2], "server": KEY[0], "protocol": KEY[1], "transport": "udp"})
+    asked = pl.DataFrame({"call": [1, 2], "reply": False, "last_ns": [0, 50 * MS]})
+    answered = pl.DataFrame({"call": [1, 2], "reply": True, "first_ns": [MS, 51 * MS]})
+    none = {"call": pl.Int64, "reply": pl.Boolean, "view": pl.String, "data": pl.Int64, "time_ns": pl.Int64}
+    had = services(calls, answered, asked, pl.DataFrame(schema=none), asked, {})
+    assert had.select("call", "since_ns", "until_ns").rows() == [(1, 0, MS), (2, 50 * MS, 51 * MS)]

@@ -16,12 +16,12 @@ OUT, IN = 2, 1
 A, B, C = 1, 2, 3
 """Stations on the three segments that a device with three ports joins; B has a neighbour on its own."""
 
-_KNOWN = ("end", "port", "machine", "mac", "address", "joins", "domain", "forwards", "undelivered", "timed")
+_KNOWN = ("end", "port", "machine", "mac", "address", "joins", "domain", "forwards", "undelivered", "arrived", "timed")
 PORTS = pl.DataFrame(
     [
         {"end": f"wire/{segment}.pcapng|{port}", "port": port, "machine": port.partition(":")[0],
          "mac": mac, "address": None if joins else f"10.0.0.{mac}", "joins": joins, "domain": 0,
-         "forwards": False, "undelivered": 0, "timed": False}
+         "forwards": False, "undelivered": 0, "arrived": 0, "timed": False}
         for segment, port, mac, joins in (
             ("near", "a:eth0", A, False), ("near", "x:e0", 11, True), ("far", "x:e1", 12, True),
             ("far", "b:eth0", B, False), ("far", "n:eth0", 4, False), ("side", "x:e2", 13, True),
@@ -110,7 +110,7 @@ def test_a_packet_that_comes_twice_is_found() -> None:
 SECOND = 1_000_000_000
 
 
-def on_their_way(sent: list[int], came: list[int], *, timed: bool, undelivered: int = 0) -> list[int]:
+def on_their_way(sent: list[int], came: list[int], *, timed: bool, undelivered: int = 0, arrived: int = 0) -> list[int]:
     """Which of frames that were sent at these moments may still have been on their way when the run ended; `came`:
     those that arrived, 3 s later."""
     rows = [(row, at, OUT, "a:eth0") for row, at in enumerate(sent)]
@@ -118,13 +118,14 @@ def on_their_way(sent: list[int], came: list[int], *, timed: bool, undelivered: 
     frames = pl.DataFrame(
         [
             {"row": number, "capture": "wire/w.pcapng", "interface": port, "time_ns": at, "direction": direction,
-             "fate": None, "fate_to": None, "octets_hash": row, "eth_target": B, "corrupted": 0}
+             "end": f"wire/w.pcapng|{port}", "fate": None, "fate_to": None, "octets_hash": row, "eth_target": B,
+             "corrupted": 0}
             for number, (row, at, direction, port) in enumerate(rows)
         ],
         schema_overrides={"row": pl.UInt32, "fate": pl.String, "fate_to": pl.String},
     )  # fmt: skip
     port = {"end": "wire/w.pcapng|b:eth0", "port": "b:eth0", "mac": B, "joins": False}
-    ports = pl.DataFrame([{**port, "timed": timed, "undelivered": undelivered}])
+    ports = pl.DataFrame([{**port, "timed": timed, "undelivered": undelivered, "arrived": arrived}])
     return sorted(under_way(frames, ports).filter(pl.col("under_way") == 1)["row"])
 
 
@@ -141,6 +142,14 @@ def test_what_others_cannot_have_overtaken_was_not_on_its_way() -> None:
 def test_elsewhere_as_many_are_on_their_way_as_the_fabric_counts() -> None:
     assert on_their_way([0, SECOND, 2 * SECOND], [0], timed=False, undelivered=1) == [2]
     assert on_their_way([0, SECOND, 2 * SECOND], [0], timed=False) == []
+
+
+def test_elsewhere_what_is_counted_as_received_behind_the_end_of_the_capture_is_on_its_way() -> None:
+    late = 3 * SECOND + OVERTAKEN_NS
+    assert on_their_way([0, SECOND, 2 * SECOND], [0], timed=False, arrived=2) == [2]
+    assert on_their_way([0, SECOND, 2 * SECOND], [0], timed=False, undelivered=1, arrived=2) == [1, 2]
+    assert on_their_way([0, late + 1], [1], timed=False, arrived=2) == []
+    assert on_their_way([0, late + 1], [1], timed=False, undelivered=1) == [0]
 
 
 @pytest.mark.parametrize("counted", [0, 1])

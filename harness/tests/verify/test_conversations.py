@@ -36,7 +36,7 @@ def spoken(directory: Path, isn: int = 1000, **loss: tuple[int, ...]) -> tuple[C
 def read(bed: Bed) -> tuple[Conversations, pl.DataFrame]:
     run = open_run(bed.write())
     files = [(run.path / name, name) for name in sorted(run.captures)]
-    frames = with_places(read_frames(files, run.epoch_ns, {}))
+    frames = with_places(read_frames(files, run.epoch_ns))
     frames = with_corrupted(frames, lambda rows: octets_of(rows, files))
     found = conversations(run, frames, {(SERVER, PORT)})
     assert found.balance(transit_of(frames, ports_of(run))).is_empty()

@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
+from sundial.observe import Octets
 from sundial.verify import Verification, verify_run
+from sundial.verify.corruption import flipped as of_guests
 from tests import fates
 from tests.verify.bed import (
     ACK,
@@ -90,6 +95,37 @@ def over_udp(directory: Path, bits: range, size: int) -> Bed:
         bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), reply))
         bed.sample(start, number, retransmits=int(again))
     return bed
+
+
+@pytest.mark.parametrize(
+    ("netem", "bits", "later", "found"),
+    [
+        ("delay 1ms corrupt 10%", (77,), False, [(1, 9)]),
+        ("delay 1ms", (77,), False, []),  # no netem that corrupts
+        ("corrupt 10%", (77, 78), False, []),  # two bits are more than it flips
+        ("corrupt 10%", (), False, []),
+        ("corrupt 10%", (77,), True, []),  # what came later is not what it passed on
+    ],
+)
+def test_a_guest_that_joins_segments_may_flip_a_bit(
+    netem: str, bits: tuple[int, ...], later: bool, found: list[tuple[int, int]]
+) -> None:
+    came, other = bytes(range(60)), bytes(60)
+    left = reduce(flipped, bits, came)
+    rows = [("far|b", IN, 5 if later else 1, came), ("near|a", OUT, 2, left), ("far|b", IN, 0, other)]
+    table = pl.DataFrame(
+        [(row, None, end, way, at, len(octets), hash(octets), None) for row, (end, way, at, octets) in enumerate(rows)],
+        {"row": pl.UInt32, "fate": pl.String, "end": pl.String, "direction": pl.UInt8, "time_ns": pl.Int64,
+         "frame_length": pl.Int64, "octets_hash": pl.Int64, "fate_byte": pl.Int64},
+        orient="row",
+    )  # fmt: skip
+    ports = pl.DataFrame({"end": ["near|a", "far|b"], "machine": "joint", "netem": [netem, ""], "joins": True})
+
+    def read(some: pl.DataFrame) -> Octets:
+        data = np.frombuffer(b"".join(rows[row][3] for row in some["row"]), np.uint8)
+        return Octets(data, np.arange(some.height) * 60, np.full(some.height, 60))
+
+    assert of_guests(table, read, ports).select("row", "fate_byte").rows() == found
 
 
 # In the gate one bit of each octet.

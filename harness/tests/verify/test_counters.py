@@ -11,6 +11,8 @@ import pytest
 
 from sundial.errors import BadInput
 from sundial.verify import Verification, verify_run
+from sundial.verify.counters import _cut
+from sundial.verify.law import Counted, Law
 from tests.verify.bed import CLIENT, IN, OUT, RPC_PORT, SERVER, Bed, Stream, rpc_call
 from tests.verify.seal import seal
 
@@ -75,6 +77,15 @@ def test_sound_counters_pass_and_a_frame_lost_by_the_capture_is_noticed(tmp_path
     assert fields == [f"lan {name}" for name in (
         "client:eth0 tx_frames", "client:eth0 tx_bytes", "server:eth0 rx_frames", "server:eth0 rx_bytes"
     )]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "room"), [(5, 1), (6, 2), (9, 4)])
+def test_a_port_may_have_received_what_another_sent_behind_the_end(sent: int, room: int) -> None:
+    """One frame was on its way to it; others were sent so late that the capture has neither end of them."""
+    laws = {"lan": Law(cut={"a:eth0": (3, 0), "b:eth0": (3, 1)})}
+    captured = {"lan a:eth0 tx_frames": 5, "lan b:eth0 rx_frames": 4}
+    numbers = {"lan a:eth0 tx_frames": sent, "lan b:eth0 rx_frames": 9}
+    assert _cut(Counted(laws), numbers, captured)["lan b:eth0 rx_frames"] == room
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,17 @@ def test_a_frame_before_the_first_thing_that_a_machine_records_is_named(run: Pat
     assert fields(run, frames(BINDING_NS - 1, interface="server:eth0")) == []
 
 
+@pytest.mark.parametrize(("tries", "found"), [(1, ["first frame"]), (2, [])])
+def test_what_is_recorded_of_the_last_of_several_tries_says_nothing_of_the_first(
+    run: Path, tries: int, found: list[str]
+) -> None:
+    records = run / "nodes/client/samples.jsonl"
+    line = {"type": "iperf3", "start": 1 << 60, "end": 1 << 61, "tries": tries}
+    records.write_text(f"{records.read_text().partition(chr(10))[0]}\n{json.dumps(line)}\n")
+    named = fields(run, frames(BINDING_NS))
+    assert [each for each in named if each == "first frame"] == found
+
+
 @pytest.mark.parametrize(
     ("pattern", "changed", "field"),
     [

@@ -15,6 +15,9 @@ import polars as pl
 import pytest
 
 from sundial.errors import BadInput
+from sundial.model.network import build_network
+from sundial.model.timeline import Event
+from sundial.model.topology import Topology
 from sundial.observe import octets_of, open_run, read_frames
 from sundial.verify.corruption import with_corrupted
 from sundial.verify.frames import with_places
@@ -205,6 +208,18 @@ def test_any_byte_of_the_headers_may_be_corrupted(tmp_path: Path, byte: int) -> 
     assert fields(corrupted(tmp_path, kind=PLAIN, byte=byte)) == []
 
 
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_frame_may_be_on_its_way_where_others_came_corrupted(tmp_path: Path, missing: int) -> None:
+    """What came with other bytes counts as come; and one that was sent a minute before is not on its way."""
+    bed = corrupted(tmp_path)
+    came = [each for each in bed.records if each.direction == IN and each.interface == 1]
+    for record in bed.records:
+        record.at += 60_000_000_000 if record.at > came[1].at else 0
+    for record in (came[-1], came[0])[:missing]:
+        bed.records.remove(record)
+    assert ("frames received by server:eth0" in fields(bed, timed=True)) is (missing == 2)
+
+
 def test_fates_name_a_port_of_their_segment(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
     bed.records.append(Record(bed.now, 2, 0, bed.records[0].frame, ring_full("absent:eth0")))
@@ -232,6 +247,28 @@ def test_a_reset_has_a_cause(tmp_path: Path) -> None:
     assert fields(bed) == ["tcp.flags.reset"]
 
 
+@pytest.mark.parametrize(
+    ("verb", "bytes_before", "found"),
+    [("kill", 0, []), ("restart", 0, []), ("pause", 0, ["tcp.flags.reset"]), ("kill", 5, ["tcp.flags.reset"])],
+)
+def test_a_kernel_forgets_a_handshake_with_the_program_that_an_event_ended(
+    tmp_path: Path, verb: str, bytes_before: int, found: list[str]
+) -> None:
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
+    stream.open()
+    if bytes_before:
+        stream.write(SERVER, bytes(bytes_before), [bytes_before])
+        bed.send(CLIENT, [stream.frame(CLIENT, ACK, 0)])
+    frame = bytearray(stream.frame(SERVER, RST, bytes_before))
+    frame[18:20] = b"\0\0"
+    bed.send(SERVER, [resummed(frame)])
+    event = Event.model_validate({"at": "1 s", verb: "web"})
+    network = build_network(Topology.model_validate(TOPOLOGY), (event,))
+    with patch("sundial.verify.headers.network_of", lambda _: network):
+        assert [each for each in fields(bed) if each.startswith("tcp")] == found
+
+
 def test_a_reset_after_the_end_answers_what_still_comes(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
     stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
@@ -256,6 +293,21 @@ def test_a_reset_behind_the_own_end_gives_up_what_was_not_read(tmp_path: Path, p
     assert [each for each in fields(bed) if each == "tcp.flags.reset"] == found
 
 
+@pytest.mark.parametrize(("place", "found"), [(0, []), (9, ["tcp.flags.reset"])])
+def test_a_reset_that_came_ends_a_connection(tmp_path: Path, place: int, found: list[str]) -> None:
+    """What the wire delivers behind it is answered with a reset; behind one of another number it is not."""
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
+    stream.open()
+    late = stream.frame(SERVER, ACK, 0)
+    bed.send(SERVER, [stream.frame(SERVER, RST | ACK, place)])
+    bed.send(SERVER, [late])
+    frame = bytearray(stream.frame(CLIENT, RST, 0))
+    frame[18:20] = b"\0\0"
+    bed.send(CLIENT, [resummed(frame)])
+    assert [each for each in fields(bed) if each == "tcp.flags.reset"] == found
+
+
 def test_data_stay_in_the_window(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
     stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6})
@@ -276,6 +328,20 @@ def test_frames_do_not_overtake_each_other(tmp_path: Path) -> None:
     frames = with_places(read_frames(files, run.epoch_ns))
     assert check_order(frames, {"client:eth0": True})["field"].to_list() == ["order of arrival"]
     assert check_order(frames, {"client:eth0": False}).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("dropped", "found"), [(ring_full("client:eth0"), []), (fates.given_up("client:eth0"), ["collision"])]
+)
+def test_a_frame_that_collided_is_the_next_one_of_its_station(tmp_path: Path, dropped: str, found: list[str]) -> None:
+    """Meanwhile its adapter may refuse others, for which it has no room; it gives up none but this one."""
+    bed = traffic(tmp_path)
+    first = bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(8, 100))[0]
+    bed.records.append(Record(bed.now, 2, 0, first, fates.collision("client:eth0", 1, 96)))
+    bed.records.append(Record(bed.now + 1, 2, 0, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(9, 100))[0], dropped))
+    bed.now += 2
+    bed.send(CLIENT, [first])
+    assert [each for each in fields(bed) if each == "collision"] == found
 
 
 def test_a_run_without_mac_addresses_is_bad_input(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number 0 in IPv4's identification: what is sent for no socket has it, and so does a count that goes round."""
+"""IPv4's identification, and fragments: a count that goes round, what ARP or an adapter drops."""
 
 from __future__ import annotations
 
 import polars as pl
 import pytest
 
-from sundial.verify.headers.ip import _without_unnumbered
+from sundial.verify.headers.arp import Stretches
+from sundial.verify.headers.ip import _check_datagrams, _linux_tcp, _steps, _without_unnumbered
+
+MS = 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,99 @@ def test_a_count_goes_round_through_zero(numbers: list[int], kept: list[int]) ->
         {"ip_id": numbers, "time_ns": range(len(numbers)), "row": range(len(numbers)), "socket": [1] * len(numbers)}
     )
     assert _without_unnumbered(table, pl.col("ip_id") == 0, ["socket"])["ip_id"].to_list() == kept
+
+
+def steps(*packets: tuple[int, int], waits: Stretches | None = None) -> list[str]:
+    """What is expected of the numbers of one socket's packets: when each left, in ms, and its number."""
+    table = pl.DataFrame(
+        [(row, "m", "flow", at * MS, number) for row, (at, number) in enumerate(packets)],
+        {"row": pl.UInt32, "machine": pl.String, "flow": pl.String, "time_ns": pl.Int64, "ip_id": pl.UInt32},
+        orient="row",
+    ).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"), least=pl.lit(1), most=pl.lit(1))
+    return _steps(table, ["flow"], waits or {})["expected"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("waits", "found"),
+    [
+        ({}, ["1 to 1 more than 7"]),
+        ({"m": [(5 * MS, 3000 * MS)]}, []),
+        ({"other": [(5 * MS, 3000 * MS)]}, ["1 to 1 more than 7"]),
+        ({"m": [(3001 * MS, 9000 * MS)]}, ["1 to 1 more than 7"]),  # it began behind the step
+    ],
+)
+def test_what_is_dropped_while_arp_has_no_answer_had_its_number(waits: Stretches, found: list[str]) -> None:
+    assert steps((0, 6), (1, 7), (3000, 12), (3001, 13), waits=waits) == found
+
+
+def test_while_arp_has_no_answer_a_number_does_not_come_twice() -> None:
+    assert steps((0, 6), (3000, 6), waits={"m": [(0, 3000 * MS)]}) == ["1 to 65535 more than 6"]
+
+
+def fragments(*sent: tuple[int, int, bool, str | None]) -> list[str]:
+    """The findings of one datagram's fragments: offset, bytes, whether more follow, and the fate."""
+    table = pl.DataFrame(
+        [(row, row, at, 20 + size, more, fate) for row, (at, size, more, fate) in enumerate(sent)],
+        {"row": pl.UInt32, "time_ns": pl.Int64, "fragment_offset": pl.Int64, "ip_length": pl.UInt32,
+         "more": pl.Boolean, "fate": pl.String},
+        orient="row",
+    ).with_columns(
+        end=pl.lit("m"), source=pl.lit("10.0.0.1"), target=pl.lit("10.0.0.2"), protocol=pl.lit(17), ip_id=pl.lit(9),
+        ip_header=pl.lit(20), offloads=pl.lit(False), inner=pl.lit(False), udp_length=pl.lit(2000),
+        udp_checksum=pl.lit(0), ip_payload_sum=pl.lit(None, pl.UInt32),
+    )  # fmt: skip
+    return _check_datagrams(table)["field"].to_list()
+
+
+FIRST, SECOND, LAST = (0, 800, True), (800, 800, True), (1600, 400, False)
+GONE = "dropped"
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        ([(*FIRST, None), (*SECOND, None), (*LAST, None)], []),
+        # An adapter that holds frames back refuses what it has no place for before it sends the first.
+        ([(*LAST, GONE), (*FIRST, None), (*SECOND, None)], []),
+        ([(*SECOND, GONE), (*LAST, GONE), (*FIRST, None)], []),
+        ([(*LAST, GONE), (*SECOND, GONE), (*FIRST, None)], ["ip.fragments"]),
+        ([(*FIRST, None), (*LAST, None), (*SECOND, None)], ["ip.fragments"]),
+        ([(*FIRST, None), (*LAST, None)], ["ip.fragments"]),
+        ([(*FIRST, None), (*SECOND, None)], ["ip.fragments"]),
+        ([(*SECOND, GONE), (*FIRST, None)], ["ip.fragments"]),
+    ],
+)
+def test_fragments_leave_in_order_and_so_do_those_that_are_refused(
+    sent: list[tuple[int, int, bool, str | None]], found: list[str]
+) -> None:
+    assert fragments(*sent) == found
+
+
+def step_of_the_next(length: int, windows: tuple[int, int], *, inner: bool) -> int:
+    """The largest step of the number behind a packet of `length` bytes, where both ends opened with `windows`."""
+    flow = {"source": "a", "target": "b", "source_port": 1, "target_port": 2}
+    back = {"source": "b", "target": "a", "source_port": 2, "target_port": 1}
+    sent = pl.DataFrame([{**flow, "tcp_length": each, "inner": inner, "offloads": False} for each in (length, 10)])
+    opening = pl.DataFrame([{**each, "tcp_window": window} for window in windows for each in (flow, back)])
+    return int(_linux_tcp(sent, opening, ["source", "source_port"])["most"][1])
+
+
+@pytest.mark.parametrize(
+    ("length", "window", "inner", "most"),
+    # 62,035 bytes over a loopback of Linux 6.12: two segments, since the window was 65,483.
+    [(62_035, 65_483, True, 2), (32_741, 65_483, True, 1), (65_483, 65_483, True, 3), (1_000, 600, True, 4),
+     (62_035, 65_483, False, 1), (0, 65_483, True, 1)],
+)  # fmt: skip
+def test_a_packet_that_would_be_cut_has_a_number_for_each_segment(
+    length: int, window: int, inner: bool, most: int
+) -> None:
+    assert step_of_the_next(length, (window, window + 10), inner=inner) == most
+
+
+def test_a_connection_whose_opening_was_not_captured_has_single_steps() -> None:
+    sent = pl.DataFrame(
+        [{"source": "a", "target": "b", "source_port": 1, "target_port": 2, "tcp_length": 60_000, "inner": True,
+          "offloads": False}] * 2
+    )  # fmt: skip
+    opening = sent.clear().select("source", "target", "source_port", "target_port", tcp_window=pl.lit(0))
+    assert _linux_tcp(sent, opening, ["source"])["most"].to_list() == [1, 1]

@@ -74,7 +74,7 @@ def stream_of(directory: Path) -> Stream:
 def opened(stream: Stream) -> Connections:
     run = open_run(stream.bed.write())
     files = [(run.path / name, name) for name in sorted(run.captures)]
-    frames = with_corrupted(with_places(read_frames(files, run.epoch_ns, {})), lambda rows: pytest.fail("no octets"))
+    frames = with_corrupted(with_places(read_frames(files, run.epoch_ns)), lambda rows: pytest.fail("no octets"))
     placed = conversations(run, frames, {(SERVER, PORT)}).frames
     return Connections(placed, tcp.sent_segments(placed), files)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.verify.bed import rpc_call, rpc_reply
-from tests.verify.mbcf_bed import CLIENT, SERVER, MbcfBed
+from tests.verify.mbcf_bed import CLIENT, CONNECTION, SERVER, SIGNAL, MbcfBed
 from tests.verify.test_mbcf import findings_of, verify
 
 
@@ -47,3 +49,37 @@ def test_one_way_calls_without_a_reply_behind_them_are_found(tmp_path: Path) -> 
     made.open()
     one_way(made, [5, 6], flush=False)
     assert findings_of(verify(made)) == [("batch.reply", "a call with a reply behind them", "none")]
+
+
+def waits_for_a_place(directory: Path, xid: int, times: int = 1, size: int = 0) -> list[tuple[str, str, str]]:
+    """Two one-way calls, 5 and 6; in front of the second a call of `size` bytes that its client makes by itself."""
+    made = MbcfBed(directory)
+    made.open()
+    made.batch("mbcf3b", 16, procedure="sink", one_way=True)
+    for number in (5, 6):
+        start = made.now - 1
+        if number == 6:
+            for _ in range(times):
+                made.send(SIGNAL, CLIENT, SERVER, rpc_call(xid, size, procedure=0)[: 40 + size], op_id=CONNECTION)
+            made.fifo(SERVER, CLIENT, rpc_reply(xid, 0)[:24], 9)
+        made.send(SIGNAL, CLIENT, SERVER, rpc_call(number, 16, procedure=5, number=number - 5), op_id=CONNECTION)
+        made.sample(start, number)
+    made.send(SIGNAL, CLIENT, SERVER, rpc_call(7, 0, procedure=0)[:40], op_id=CONNECTION)
+    made.fifo(SERVER, CLIENT, rpc_reply(7, 0)[:24], 9)
+    made.executed += 4  # the bed's server replays its replies
+    made.ack(1)
+    return findings_of(verify(made))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_call_without_data_that_waits_for_a_place(tmp_path: Path, times: int) -> None:
+    assert waits_for_a_place(tmp_path / "run", 0x9E3779B9, times) == []
+
+
+def test_a_call_that_has_the_number_of_the_next_one_is_found(tmp_path: Path) -> None:
+    """As SSS-CORE's client numbered it once: a server that replays replies would not have executed the next one."""
+    assert ("mbcf.request.count", "1", "2") in waits_for_a_place(tmp_path / "run", 6)
+
+
+def test_a_call_with_data_needs_a_sample(tmp_path: Path) -> None:
+    assert waits_for_a_place(tmp_path / "run", 0x9E3779B9, size=8) != []

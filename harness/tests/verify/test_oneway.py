@@ -37,10 +37,11 @@ def run(
     buffer: int = 0,
     answers: int = 1,
     other_xids: dict[int, int] | None = None,
+    failed: bool = False,
 ) -> Verification:
     """`calls` one-way calls with the xids 100, 101 ..., sent as `writes`, and `answers` replies at the end.
 
-    `other_xids`: xids for which the client's samples name others.
+    `other_xids`: xids for which the client's samples name others; `failed`: so has the call behind them, and all.
     """
     bed = Bed(directory / "run")
     bed.options = {"one_way": True, **({"send_buffer": buffer} if buffer else {})}
@@ -49,7 +50,8 @@ def run(
     bed.batch("echo-client", "tcp", SIZE, RPC_PORT, 800, "sink")
     xids = list(range(100, 100 + calls))
     for xid in xids:
-        bed.sample(bed.now, (other_xids or {}).get(xid, xid))
+        error = "RPC: Timed out" if failed else None
+        bed.sample(bed.now, (other_xids or {}).get(xid, xid), ok=not failed, error=error)
         bed.now += 10
     for write in writes(xids):
         stream.write(CLIENT, write, [len(write)])
@@ -114,3 +116,17 @@ def test_another_division_into_segments_is_a_mismatch(tmp_path: Path) -> None:
 
     (only,) = problems(run(tmp_path, 2, torn))
     assert only == ("batch.segments", "340", "150,190")
+
+
+@pytest.mark.parametrize("sent", [0, 60, 4 + CALL, 4 + CALL + 60, 2 * (4 + CALL) + 4 + FLUSH])
+def test_of_a_batch_whose_last_call_failed_any_beginning_may_have_been_sent(tmp_path: Path, sent: int) -> None:
+    def begun(xids: list[int]) -> list[bytes]:
+        return [in_one_write(xids)[0][:sent]] if sent else []
+
+    assert problems(run(tmp_path / "failed", 2, begun, answers=0, failed=True)) == []
+    assert problems(run(tmp_path / "whole", 2, begun, answers=0)) != []
+
+
+def test_what_was_sent_of_a_batch_that_failed_is_right(tmp_path: Path) -> None:
+    result = run(tmp_path, 3, lambda xids: [record(rpc_call(xids[1], SIZE, 5, 1))], answers=0, failed=True)
+    assert ("request.xid", "100", "101") in problems(result)

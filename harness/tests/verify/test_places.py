@@ -108,8 +108,22 @@ def resolved_scenario() -> dict[str, object]:
     return scenario.model_dump(mode="json", exclude_none=True, exclude={"seed", "scale", "vary", "default_scale"})
 
 
-def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None) -> Path:
-    """The same run with a guest that joins `near` and `far`; it swallows or doubles the n-th frame that is sent."""
+def flipped(frame: bytes, bits: tuple[int, ...]) -> bytes:
+    number = int.from_bytes(frame, "little")
+    for bit in bits:
+        number ^= 1 << bit
+    return number.to_bytes(len(frame), "little")
+
+
+def two_segments(
+    bed: Bed,
+    swallow: int | None = None,
+    twice: int | None = None,
+    flip: tuple[int, ...] = (),
+    netem: str = "loss 1% duplicate 1%",
+) -> Path:
+    """The same run with a guest that joins `near` and `far`; it swallows or doubles the n-th frame that is sent.
+    `flip`: that frame's number, and bits that the guest flips in it."""
     run = bed.write()
     near, far, sent = [], [], 0
     for record in bed.records:
@@ -122,7 +136,8 @@ def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None)
             ]
             for copy in range(copies):
                 at = record.at + FORWARDED_NS + 200 * copy
-                there += [Record(at, 1, OUT, record.frame), Record(arrival(at, record.frame), 0, IN, record.frame)]
+                frame = flipped(record.frame, flip[1:]) if flip[:1] == (sent,) else record.frame
+                there += [Record(at, 1, OUT, frame), Record(arrival(at, frame), 0, IN, frame)]
             sent += 1
     (run / "wire" / "lan.pcapng").unlink()
     (run / "wire" / "near.pcapng").write_bytes(capture(["client:eth0", "between:eth0", "near:fate"], near))
@@ -137,7 +152,7 @@ def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None)
             "server": node({"far": f"{SERVER}/24"}),
             "between": node({"near": "", "far": ""}),
         },
-        topology=joined_by_a_bridge("loss 1% duplicate 1%"),
+        topology=joined_by_a_bridge(netem),
         scenario=resolved_scenario(),
     )
     return seal(run)
@@ -150,15 +165,43 @@ def test_a_guest_may_stand_between_two_segments(tmp_path: Path) -> None:
 
 
 def test_what_the_guest_between_swallows_or_doubles_is_explained(tmp_path: Path) -> None:
-    bed = sound(tmp_path / "a", size=16)
+    assert verify_run(two_segments(repeated(tmp_path / "a"), swallow=4)).problems == []
+    doubled = verify_run(two_segments(sound(tmp_path / "b", size=16), twice=3))
+    assert doubled.problems == []
+
+
+def repeated(directory: Path) -> Bed:
+    """Two calls, and a third whose request, frame 4, goes twice."""
+    bed = sound(directory, size=16)
     start = bed.now
     for _ in range(2):
         bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(9, 16, number=bed.calls)))
     bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(9, 16, number=bed.calls)))
     bed.sample(start, 9, retransmits=1)
-    assert verify_run(two_segments(bed, swallow=4)).problems == []
-    doubled = verify_run(two_segments(sound(tmp_path / "b", size=16), twice=3))
-    assert doubled.problems == []
+    return bed
+
+
+TARGET_MAC, IP_SOURCE, UDP_TARGET_PORT, XID, CONTENT = 1, 27, 36, 42, 90
+
+
+@pytest.mark.parametrize("octet", [TARGET_MAC, IP_SOURCE, UDP_TARGET_PORT, XID, CONTENT])
+def test_no_receiver_takes_what_the_guest_between_corrupted(tmp_path: Path, octet: int) -> None:
+    result = verify_run(two_segments(repeated(tmp_path), flip=(4, 8 * octet + 3), netem="corrupt 1%"))
+    assert result.problems == []
+    assert result.classified["corrupted"] == 2
+
+
+def test_the_guest_between_corrupts_one_bit_where_its_netem_says_so(tmp_path: Path) -> None:
+    bit = 8 * CONTENT + 3
+    two = verify_run(two_segments(repeated(tmp_path / "a"), flip=(4, bit, bit + 1), netem="corrupt 1%"))
+    never = verify_run(two_segments(repeated(tmp_path / "b"), flip=(4, bit), netem="loss 1%"))
+    assert "frame sent by between" in {each["field"] for each in two.problems}
+    assert "frame sent by between" in {each["field"] for each in never.problems}
+
+
+def test_a_request_that_the_guest_between_corrupted_has_no_answer(tmp_path: Path) -> None:
+    result = verify_run(two_segments(sound(tmp_path, size=16), flip=(2, 8 * CONTENT), netem="corrupt 1%"))
+    assert {(p["field"], p["call"]["xid"]) for p in result.problems} == {("reply.count", 2), ("request.received", 2)}
 
 
 def test_a_reply_that_the_guest_between_swallowed_fails_the_call(tmp_path: Path) -> None:

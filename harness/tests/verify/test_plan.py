@@ -117,6 +117,22 @@ def test_another_plan_or_another_deed_is_found(run: Path, file: str, pattern: st
     assert field in fields(run)
 
 
+@pytest.mark.parametrize(("name", "end_ns", "found"), [
+    ("server", 299_999_999, []),
+    ("server", 300_000_000, ["nodes/server done"]),
+    ("client", 299_999_999, ["nodes/client done"]),
+])  # fmt: skip
+def test_a_machine_may_still_start_its_services_when_the_run_ends(
+    run: Path, name: str, end_ns: int, found: list[str]
+) -> None:
+    """Before the time that is planned for their start: where a scenario begins earlier, and its clients give up."""
+    document = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(document | {"time": {"virtual_ns": end_ns, "wall_s": 1}}))
+    records = run / "nodes" / name / "samples.jsonl"
+    records.write_text("".join(line for line in records.read_text().splitlines(True) if '"done"' not in line))
+    assert fields(run) == found
+
+
 @pytest.mark.parametrize(
     "damage",
     [lambda d: d.pop("topology"), lambda d: d["scenario"].pop("workloads"), lambda d: d.update(clock="sidereal")],

@@ -15,8 +15,8 @@ def calls(*batches: tuple[int, list[bool]]) -> pl.DataFrame:
     """(port that the batch names, outcome of each call); call `id` ends at 10 times its number and 9."""
     rows = [(batch, ok, port) for batch, (port, outcomes) in enumerate(batches) for ok in outcomes]
     return pl.DataFrame(
-        [(place, batch, ok, port, 10 * place + 9) for place, (batch, ok, port) in enumerate(rows)],
-        schema=["id", "batch", "ok", "client_port", "end_ns"],
+        [(place, batch, ok, port, 10 * place + 9, 100 + place) for place, (batch, ok, port) in enumerate(rows)],
+        schema=["id", "batch", "ok", "client_port", "end_ns", "xid"],
         orient="row",
     )
 
@@ -40,13 +40,23 @@ def test_a_call_uses_the_connection_that_its_client_opened_last(
 ) -> None:
     part = calls(*batches)
     named = set(part["client_port"])
-    found = _ports(part, opened, {port: at for port, at in opened.items() if port not in named})
+    found = _ports(part, opened, {port: at for port, at in opened.items() if port not in named}, {})
     assert [found[call] for call in sorted(found)] == ports
 
 
 def test_two_threads_do_not_take_the_same_connection() -> None:
     opened = {5: 0, 6: 1, 7: 20, 8: 21}
     unclaimed = {5: 0, 6: 1}
-    first = _ports(calls((7, [OK, FAILED, OK])), opened, unclaimed)
-    second = _ports(calls((8, [OK, FAILED, OK])), opened, unclaimed)
+    first = _ports(calls((7, [OK, FAILED, OK])), opened, unclaimed, {})
+    second = _ports(calls((8, [OK, FAILED, OK])), opened, unclaimed, {})
     assert (list(first.values()), list(second.values())) == ([5, 5, 7], [6, 6, 8])
+
+
+def test_of_two_connections_that_were_opened_at_once_each_thread_has_that_with_its_calls() -> None:
+    """Both fail at one instant; which port the first one takes then is for the kernel to choose."""
+    opened, unclaimed = {5: 0, 6: 1, 7: 20, 8: 21, 9: 35}, {5: 0, 6: 1, 7: 20, 8: 21}
+    first, second = calls((9, [OK, FAILED, FAILED, OK, OK])), calls((9, [OK, FAILED, FAILED, OK, OK]))
+    second = second.with_columns(pl.col("xid") + 100)
+    carried = {5: {200, 201}, 6: {100, 101}, 7: {202}, 8: {102}, 9: {103, 104}}
+    assert list(_ports(first, opened, unclaimed, carried).values()) == [6, 6, 8, 9, 9]
+    assert list(_ports(second, opened, unclaimed, carried).values())[:3] == [5, 5, 7]

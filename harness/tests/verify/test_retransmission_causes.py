@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from sundial.verify import Verification, verify_run
 from tests.fates import cells, corrupted, given_up
 from tests.verify.bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
+from tests.verify.seal import seal
 
 SECOND = 1_000_000_000
 
@@ -37,12 +39,15 @@ class Talk:
     def wait(self) -> None:
         self.bed.now += SECOND
 
-    def verify(self) -> Verification:
+    def verify(self, services: Sequence[object] = ()) -> Verification:
+        """`services`: of the server's job."""
         self.bed.sample(self.start, 5, retransmits=self.requests - 1)
         path = self.bed.write() / "run.json"
         scenario = {"name": "test", "expect": {"retransmissions": "explained", "failures": "none"}}
         path.write_text(json.dumps({**json.loads(path.read_text()), "scenario": scenario}))
-        return verify_run(path.parent)
+        if services:
+            (path.parent / "nodes" / "server" / "job.json").write_text(json.dumps({"services": services}))
+        return verify_run(seal(path.parent) if services else path.parent)
 
 
 # In the gate each workload and each number of packets once.
@@ -66,6 +71,18 @@ def test_a_lost_request_is_a_cause(talk: Talk) -> None:
     talk.request()
     talk.reply()
     assert talk.verify().problems == []
+
+
+@pytest.mark.parametrize(("call", "found"), [(1, []), (2, ["request.retransmissions"])])
+def test_a_server_that_is_killed_in_the_call_is_a_cause(tmp_path: Path, call: int, found: list[str]) -> None:
+    talk = Talk(tmp_path, "sunrpc", 16)
+    talk.request()
+    talk.wait()
+    talk.request()
+    talk.reply()
+    die = {"when": "during", "call": call}
+    service = {"app": "echo-server", "options": {"die": die}, "restart": True}
+    assert [each["field"] for each in talk.verify(services=[service]).problems] == found
 
 
 def test_a_lost_reply_is_a_cause(talk: Talk) -> None:

@@ -343,8 +343,12 @@ def test_a_client_does_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sundial.workloads.vmmc.verify._mips", lambda run: {1: 62.5, 2: 62.5})
     assert run(tmp_path / "1", Case(), more_ns=32_320 - STEP_NS - (STEP_NS - FLIGHT_NS)) == []
     assert run(tmp_path / "2", Case(), more_ns=32_320 - STEP_NS + 1) == ["sample.start", "sample.end"]
+    # A string is searched for its end: 9 more for each word, in front of the first packet only.
+    for more_ns, late in ((2 * 9 * 16, False), (2 * 9 * 16 + 1, True)):
+        found = run(tmp_path / f"5 {late}", Case(procedure="echo_string"), more_ns=32_320 - STEP_NS + more_ns)
+        assert ("sample.start" in found, "sample.end" in found) == (late, True)
     # The first message of a line by deliberate update may take 40,000 more, and the adapter for 68 bytes.
-    late = {"deliberate_above": 20}
+    options = {"deliberate_above": 20}
     most_ns = 32_320 + 40_000 * 16 + 2_800 + 2_956 - STEP_NS
-    assert run(tmp_path / "3", Case(deliberate=True), late, more_ns=most_ns) == ["sample.end"]
-    assert run(tmp_path / "4", Case(deliberate=True), late, more_ns=most_ns + 1) == ["sample.start", "sample.end"]
+    assert run(tmp_path / "3", Case(deliberate=True), options, more_ns=most_ns) == ["sample.end"]
+    assert run(tmp_path / "4", Case(deliberate=True), options, more_ns=most_ns + 1) == ["sample.start", "sample.end"]

@@ -28,7 +28,7 @@ def answers(*calls: int, every_ns: int = MS, options: Mapping[str, Any] | None =
             "procedure": "echo", "size": SIZE, "conn": pl.Series([None] * len(calls), dtype=pl.UInt32),
             "connections": 0,
         }
-    )  # fmt: skip
+    ).with_columns(asked_ns="answered_ns")  # fmt: skip
     return table.with_columns(executed=_executed(table, options or {}))
 
 
@@ -96,6 +96,13 @@ def test_a_line_before_the_end_is_written_in_a_pause() -> None:
     assert found(answers(0, 1, every_ns=PAUSE_NS), line(1), line(2)) == []
     assert found(answers(0, 1), line(1), line(2)) == ["server calls"]
     assert found(answers(0, 1), line(1), line(2), exact=False) == []
+
+
+@pytest.mark.parametrize(("asked", "fields"), [(2 - PAUSE_NS, ["server calls"]), (1 - PAUSE_NS, [])])
+def test_an_answer_may_have_waited_for_its_line_during_the_pause(asked: int, fields: list[str]) -> None:
+    """It was given when its request had come, or later; the next one when it left, or before."""
+    given = answers(0, 1, every_ns=1).with_columns(asked_ns=pl.Series([asked, 0]))
+    assert found(given, line(1), line(2)) == fields
 
 
 def test_a_machine_that_is_quiet_at_the_end_has_written_all_counts() -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from sundial.verify import Verification, verify_run
-from sundial.verify.sockets.tcp import messages
+from sundial.verify.sockets.tcp import sent_segments
 from tests.verify.bed import ACK, CLIENT, FIN, RPC_PORT, SERVER, Bed, Stream
 
 
@@ -105,16 +105,35 @@ def test_retransmissions_are_counted_apart(tmp_path: Path) -> None:
     assert result.retransmissions == {"calls": 0, "replies": 0, "tcp": 3}
 
 
-def test_records_of_a_segment_that_is_sent_again_count_once() -> None:
-    """tshark dissects the whole records of such a segment once more."""
-    sent = [(200, "196", 0), (0, "196", 30), (524, "196,196", 10), (0, None, 40), (100, "4", 20)]
-    segments = pl.DataFrame(sent, ["fresh", "record_lengths", "time_ns"], orient="row").with_columns(
-        pl.lit(0).alias("call"), pl.lit(False).alias("reply"), pl.lit(32).alias("tcp_header"),
-        pl.lit(7).alias("rpc_xid"), data="fresh", row=pl.int_range(pl.len()),
-        record_lasts=pl.col("record_lengths").str.replace_all("[0-9]+", "0"),
-    )  # fmt: skip
-    message = messages(segments).row(0, named=True)
-    assert (message["records"], message["lasts"], message["again"]) == ("196,196,196,4", "0,0,0,0", 2)
+def test_a_mark_in_two_segments_is_read(tmp_path: Path) -> None:
+    """What is said is only that TCP need not have cut there."""
+    stream = connection(tmp_path, 16)
+    stream.call(16, 1, [64], [48])
+    stream.call(16, 2, [2, 62], [48])
+    assert [(p["field"], p["seen"], p["call"]["xid"]) for p in verify(stream).problems] == [
+        ("request.segments", "2,62", 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sent", "fresh"),
+    [
+        # Three segments go again as one, which is one retransmission.
+        ([(0, 100), (100, 200), (200, 300), (0, 300)], [(0, 100), (100, 100), (200, 100), (0, 0)]),
+        # The same with new bytes behind them.
+        ([(0, 100), (100, 200), (0, 300)], [(0, 100), (100, 100), (0, 100)]),
+        # One in between was not captured.
+        ([(0, 100), (200, 300), (100, 200), (50, 250)], [(0, 100), (100, 100), (200, 100), (50, 0)]),
+    ],
+)
+def test_bytes_are_fresh_that_were_in_no_segment_before(
+    sent: list[tuple[int, int]], fresh: list[tuple[int, int]]
+) -> None:
+    rows = [(1, False, "sent", pos, stop - pos, place, place) for place, (pos, stop) in enumerate(sent)]
+    names = ["conn", "reply", "view", "pos", "data", "time_ns", "row"]
+    found = sent_segments(pl.DataFrame(rows, names, orient="row"))
+    assert sorted(found.select("pos", "fresh").rows()) == sorted(fresh)
+    assert found.filter(pl.col("fresh") > 0).select(pl.col("stop") - pl.col("fresh")).to_series().is_sorted()
 
 
 def test_a_retransmission_cut_another_way_is_one_too(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ import pytest
 from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.headers import arp
 from sundial.verify.headers.arp import REPLY, REQUEST, RETRY_NS, unresolved, within
+from sundial.verify.headers.ports import BROADCAST
 
 SECOND = 1_000_000_000
-ME, PEER = 1, 2
-ASKS, ANSWERED = (OUTBOUND, REQUEST, ME, PEER), (INBOUND, REPLY, PEER, ME)
+ME, PEER, OTHER = 1, 2, 3
+ASKS, ANSWERED = (OUTBOUND, REQUEST, ME, PEER, BROADCAST), (INBOUND, REPLY, PEER, ME, ME)
 DROPPED_ASKS = (OUTBOUND, "dropped by the adapter")
-ASKED = (INBOUND, REQUEST, PEER, ME)
+ASKED = (INBOUND, REQUEST, PEER, ME, BROADCAST)
+ANOTHER_ANSWERED = (INBOUND, REPLY, PEER, OTHER, OTHER)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,7 @@ ASKED = (INBOUND, REQUEST, PEER, ME)
         ([(0, ASKS), (1, ASKS), (2, ASKS), (2, ANSWERED)], []),
         ([(0, ASKS), (1, ASKS), (2, ASKS), (9, ANSWERED)], [(0, 2 * SECOND + RETRY_NS)]),
         ([(0, ASKS), (1, ASKS), (1, ASKED), (2, ASKS), (3, ASKS)], []),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (2, ANOTHER_ANSWERED), (4, ASKS)], [(0, 4 * SECOND)]),
         ([(0, ASKS), (4, ASKS), (8, ASKS)], []),
         ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (3, ANSWERED)], [(0, 3 * SECOND)]),
         ([(0, ASKS), (1, ASKS)], []),
@@ -43,11 +46,11 @@ def test_three_requests_without_an_answer(
         ],
         schema={
             "end": pl.String, "time_ns": pl.Int64, "row": pl.Int64, "direction": pl.Int64, "arp_op": pl.Int64,
-            "arp_spa": pl.Int64, "arp_tpa": pl.Int64, "eth_type": pl.Int64, "fate": pl.String,
+            "arp_spa": pl.Int64, "arp_tpa": pl.Int64, "eth_target": pl.Int64, "eth_type": pl.Int64, "fate": pl.String,
             "interface": pl.String, "fate_adapter": pl.String,
         },
         orient="row",
-    )  # fmt: skip
+    ).with_columns(arp_sha="arp_spa")  # fmt: skip
     monkeypatch.setattr(arp, "arp_fields", lambda frames, octets: frames)
     stretches = unresolved(table, {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None).get("n1", [])  # type: ignore[arg-type, return-value]
     assert stretches == found

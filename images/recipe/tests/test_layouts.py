@@ -12,7 +12,7 @@ import pytest
 from linux import distribution, root
 from recipe import image, kernel, lz4, modules, packages, python, unpacking
 from recipe.errors import HostLacks, RecipeError
-from recipe.programs import PackageTree, beneath
+from recipe.programs import PackageTree, beneath, libraries_for
 
 
 def zstd(data: bytes) -> bytes:
@@ -50,6 +50,20 @@ def test_dynamic_linker_is_found_in_either_folder(tmp_path: Path, folder: str) -
     linker.parent.mkdir(parents=True)
     linker.touch()
     assert PackageTree(tmp_path).library(linker.name).path == linker
+
+
+@pytest.mark.parametrize(("called", "libraries"), [("pthread_cancel", ["libgcc_s.so.1"]), ("pthread_join", [])])
+def test_program_that_cancels_threads_gets_what_libc_loads_then(
+    tmp_path: Path, called: str, libraries: list[str]
+) -> None:
+    # iperf3 3.18 of Debian 13 ends with "libgcc_s.so.1 must be installed for pthread_cancel to work" without it.
+    loaded = tmp_path / "libgcc-s1/lib/x86_64-linux-gnu/libgcc_s.so.1"
+    loaded.parent.mkdir(parents=True)
+    loaded.touch()
+    source, program = f"int {called}(unsigned long); int main(void) {{ return {called}(0); }}", tmp_path / "program"
+    command = ["gcc", "-shared", "-fPIC", "-nostdlib", "-x", "c", "-o", program, "-"]
+    subprocess.run(command, input=source.encode(), check=True)
+    assert list(libraries_for([program.read_bytes()], PackageTree(tmp_path))) == libraries
 
 
 @pytest.fixture

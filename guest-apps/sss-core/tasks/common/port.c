@@ -96,11 +96,13 @@ int port_find_on_node(struct caller *caller, const struct settings *settings,
     uint64_t pause = FIRST_PAUSE_MS;
 
     while (!caller->port->connect(caller)) {
-        if (sss_now_ns() >= deadline || is_hopeless()) {
+        if (is_hopeless()) {
             task_error("node %u: %s: %s", settings->node, clnt_sperrno(rpc_createerr.cf_stat),
                        text());
             return OPTIONS_BAD;
         }
+        if (sss_now_ns() >= deadline)
+            break; /* each call looks for it once more, and says why it has failed */
         port_sleep_ms(pause);
         pause = port_next_pause_ms(pause);
     }

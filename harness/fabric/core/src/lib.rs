@@ -39,4 +39,4 @@ pub use scheduler::{Place, Scheduler, Step};
 pub use segment::{Direction, FurtherCapture, Output, Segment, SegmentParameters, Train};
 pub use sundial_wire::pcapng::LinkType;
 pub use time::{Span, Time};
-pub use timeline::{Blocks, Change, NoImpairments, check_order};
+pub use timeline::{Blocks, Change, NoImpairments, change_instant, check_order, read_change};

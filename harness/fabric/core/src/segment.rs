@@ -4,9 +4,10 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use serde_json::Value;
 use sundial_wire::pcapng::LinkType;
 
-use crate::{Fate, Frame, Ring, SegmentCounters, Span, Time};
+use crate::{Fate, Frame, Invalid, Ring, SegmentCounters, Span, Time};
 
 /// What every model is built from, whatever its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +159,12 @@ pub trait Segment: Send {
     /// The device at `port` knows `address` behind another of its ports until `until`. `until` <= `now`:
     /// not any more.
     fn note_reachable(&mut self, _now: Time, _port: usize, _address: [u8; 6], _until: Time) {}
+
+    /// A change by hand, in the form of an entry of the kind's `timeline`; its `at_ns` does not count. Returns its instant:
+    /// from `now` on, the first at which no frame that the model has can begin any more.
+    fn change_by_hand(&mut self, _now: Time, _change: Value) -> Result<Time, Invalid> {
+        Err(Invalid::new("", "a segment of this kind does not change"))
+    }
 }
 
 /// What a model has decided.

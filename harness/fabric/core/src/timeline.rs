@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::{Invalid, Rule, Time};
+use crate::{Invalid, Rule, Span, Time};
 
 /// All that a segment does from an instant on, until the next change. `I`: what it does to frames by sending port.
 #[derive(Clone, Debug, Deserialize)]
@@ -44,6 +46,26 @@ impl<I> Change<I> {
     pub fn blocks(&self, ports: usize) -> Result<Blocks, Invalid> {
         Blocks::new(ports, &self.cut, &self.partition)
     }
+}
+
+/// A change by hand as a configuration would have it.
+pub fn read_change<I: DeserializeOwned>(change: Value) -> Result<Change<I>, Invalid> {
+    serde_path_to_error::deserialize(change).map_err(|error| {
+        let field = error.path().to_string();
+        Invalid::new(field, error.into_inner().to_string())
+    })
+}
+
+/// The instant of a change by hand: from `now` on, when each of `lines` is free and after the change that was `last`, in
+/// whole nanoseconds.
+pub fn change_instant(
+    now: Time,
+    lines: impl IntoIterator<Item = Time>,
+    last: Option<Time>,
+) -> Time {
+    let free = lines.into_iter().fold(now, Time::max);
+    let after = last.map_or(Time::ZERO, |last| last + Span::from_ns(1));
+    Time::from_ns(free.max(after).as_ns_ceil())
 }
 
 /// Checks that each of `changes` is later than the one before.

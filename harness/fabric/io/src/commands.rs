@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Longest line that is read; commands are a few words.
-const LINE_BYTES: u64 = 4096;
+/// Longest line that is read: a change that names each of 64 ports, several times.
+const LINE_BYTES: u64 = 65536;
 /// How long an answer may wait for its client to read.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -27,6 +27,15 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub enum Request {
     /// The counters as they are now.
     Counters(Reply),
+    /// A segment changes from the next instant on.
+    Change {
+        /// Its name.
+        segment: String,
+        /// As its kind has it in a `timeline`.
+        change: Value,
+        /// Wants the instant.
+        reply: Reply,
+    },
     /// End the run now. A signal wants no answer.
     Stop(Option<Reply>),
 }
@@ -47,6 +56,7 @@ impl Reply {
 #[serde(tag = "command", rename_all = "lowercase", deny_unknown_fields)]
 enum Line {
     Counters,
+    Change { segment: String, change: Value },
     Stop,
 }
 
@@ -124,6 +134,7 @@ fn serve(client: UnixStream, queue: &Sender<Request>, wake: &Wake) -> io::Result
         let reply = Reply(client.try_clone()?);
         let request = match serde_json::from_slice(&line) {
             Ok(Line::Counters) => Request::Counters(reply),
+            Ok(Line::Change { segment, change }) => Request::Change { segment, change, reply },
             Ok(Line::Stop) => Request::Stop(Some(reply)),
             Err(error) => {
                 reply.send(&json!({ "error": error.to_string() }));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 use sundial_core::{
-    Bridge, BridgeOutput, Frame, Output, Place, Scheduler, Segment, Span, Step, Time,
+    Bridge, BridgeOutput, Frame, Invalid, Output, Place, Scheduler, Segment, Span, Step, Time,
 };
 use sundial_wire::control::ControlFrame;
 
@@ -179,6 +179,14 @@ impl Network {
     pub fn hand_in(&mut self, at: Time, machine: usize, nic: usize, frame: Frame) {
         let at = at + self.latencies[machine];
         self.scheduler.hand_in(at, Place::Machine { machine, nic }, frame);
+    }
+
+    /// A change by hand of the segment called `name`. Returns its instant, at `now` or later.
+    pub fn change(&mut self, name: &str, now: Time, change: Value) -> Result<Time, Invalid> {
+        let segment = self.segments.iter_mut().find(|segment| segment.config.name == name);
+        let segment =
+            segment.ok_or_else(|| Invalid::new("segment", format!("no segment {name}")))?;
+        segment.model.change_by_hand(now, change).map_err(|invalid| invalid.within("change"))
     }
 
     /// Drops the frames that wait for their time: the run has ended before.

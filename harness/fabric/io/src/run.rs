@@ -128,10 +128,18 @@ impl Observer for Attendant<'_> {
         report(&Event::Done { machine, status, at_ns: at.as_ns_ceil() });
     }
 
-    fn look(&mut self, network: &Network, reached: Time) -> bool {
+    fn look(&mut self, network: &mut Network, reached: Time) -> bool {
         while let Some(request) = self.commands.poll() {
             match request {
                 Request::Counters(reply) => reply.send(&network.counters(reached)),
+                Request::Change { segment, change, reply } => {
+                    reply.send(&match network.change(&segment, reached, change) {
+                        Ok(at) => json!({ "at_ns": at.as_ns_ceil() }),
+                        Err(invalid) => {
+                            json!({ "error": invalid.message, "field": invalid.field })
+                        }
+                    });
+                }
                 Request::Stop(reply) => {
                     self.stopped = true;
                     if let Some(reply) = reply {

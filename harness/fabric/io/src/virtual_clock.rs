@@ -54,8 +54,8 @@ fn whose(machine: Option<&String>, what: &str) -> String {
 pub trait Observer {
     /// A machine said that its job is done.
     fn done(&mut self, machine: usize, status: u8, at: Time);
-    /// May look at `network`; `true`: end the run now.
-    fn look(&mut self, network: &Network, reached: Time) -> bool;
+    /// May look at `network` and have a segment change from `reached` on; `true`: end the run now.
+    fn look(&mut self, network: &mut Network, reached: Time) -> bool;
 }
 
 /// What the fabric holds for one machine between two rounds.
@@ -164,7 +164,7 @@ impl VirtualRun {
     fn rounds(&mut self, observer: &mut impl Observer) -> Result<Time, VirtualError> {
         let mut asleep = false;
         loop {
-            if observer.look(&self.network, Time::from_ns(self.reached_ns)) {
+            if observer.look(&mut self.network, Time::from_ns(self.reached_ns)) {
                 return Err(VirtualError::Aborted { by: None });
             }
             self.network.flush_when_due()?;

@@ -145,7 +145,7 @@ def _case(system: str, place: Place, function: str, options: Mapping[str, Any]) 
 def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[tuple[Case, Cell]]:
     observed = pl.read_parquet(run.folder / "observed.parquet")
     files = _captures(run)
-    frames = read_frames(files, int(run.run.get("epoch_ns") or EPOCH_NS), {}).filter(pl.col("direction") == _OUTBOUND)
+    frames = read_frames(files, int(run.run.get("epoch_ns") or EPOCH_NS)).filter(pl.col("direction") == _OUTBOUND)
     sent, asked = _lengths(frames), exchanges(run.samples, frames, files)
     batches = {
         (client, batch["step"], batch["procedure"]): batch

@@ -16,14 +16,15 @@ from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_lines import stamp
 from sundial.segments.atm.verify_output import Copies
 from sundial.segments.atm.verify_pdus import Pdus, at_records, of
-from sundial.segments.atm.verify_queue import PARTIAL, PASSED, WORDS
+from sundial.segments.atm.verify_queue import PASSED, WORDS
 from sundial.verify.wire import Mask, Numbers
 
 SERVICES = "service"
 """The name of the services' port."""
 CELL_LOSS, HEADER_ERROR, JOINED = "cell loss", "header error", "joined to the PDU before"
-QUEUE_WORDS = {words: number for number, words in enumerate(WORDS) if number not in (PASSED, PARTIAL)}
-"""The number of a reason by its words. Partial discard is never that of a PDU's first cell."""
+QUEUE_WORDS = {words: number for number, words in enumerate(WORDS) if number != PASSED}
+"""The number of a reason by its words. Partial discard is that of a PDU's first cell only where the switch takes it for
+the rest of the PDU before."""
 LOST, CRC, JOIN, UNKNOWN = range(4)
 """Kinds of fates."""
 NO_COPY = -1

@@ -23,7 +23,7 @@ from sundial.segments.atm.verify_channels import services_port
 from sundial.segments.atm.verify_fates import CELL_LOSS, CRC, HEADER_ERROR, JOIN, LOST, NO_COPY, QUEUE_WORDS, Fates
 from sundial.segments.atm.verify_lines import NS, stamp
 from sundial.segments.atm.verify_pdus import Pdus, at_records, crc_32, of
-from sundial.segments.atm.verify_queue import CLP_1, EARLY, POLICED, QUEUE_FULL, VC_FULL, WORDS
+from sundial.segments.atm.verify_queue import CLP_1, EARLY, PARTIAL, POLICED, QUEUE_FULL, VC_FULL, WORDS
 from sundial.segments.atm.verify_times import Due, Walk, faulty, line_to
 from sundial.verify.chance import hardly
 from sundial.verify.findings import Finding, as_table
@@ -166,9 +166,11 @@ def _allowed(segment: Atm, fates: Fates, sender: int, to: int, waiting: int, own
         contract = segment.contracts.get(segment.ports[sender]) if sender < len(segment.ports) else None
         return not towards and contract is not None and contract.action == "drop"
     queue = segment.queue
-    if number == EARLY and towards and faulty(inward):
+    if number in (EARLY, PARTIAL) and towards and faulty(inward):
         # Where the last cell of a PDU that was discarded is lost on its way, the next one is taken for its rest.
-        return queue.early_cells is not None
+        return queue.early_cells is not None if number == EARLY else queue.discard != "tail"
+    if number == PARTIAL:
+        return False
     room = {EARLY: queue.early_cells, CLP_1: queue.clp1_above, VC_FULL: queue.vc_cells, QUEUE_FULL: queue.cells}[number]
     return towards and room is not None and waiting >= room
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from sundial.model.program_events import KILL, RESTART
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.corruption import intact
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
@@ -42,6 +43,7 @@ def check_headers(
     if network is not None:  # what its packets must be is the law of their segment
         frames = frames.filter(~pl.col("capture").is_in(network.mapped_captures))
     sent, taken = sent_frames(frames, ports, network), intact(frames)
+    killed = network is not None and any(event.verb in (KILL, RESTART) for event in network.events)
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
@@ -65,7 +67,7 @@ def check_headers(
             ip.check_ip(sent, hops, waits),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(taken, sent, read, {name: each for name, each in waits.items() if name in routers}),
-            tcp.check_tcp(taken, sent, ports, read, _end_ns(run)),
+            tcp.check_tcp(taken, sent, ports, read, _end_ns(run), killed=killed),
         ]
     )
 

@@ -203,19 +203,23 @@ def unresolved(
 ) -> dict[str, list[tuple[int, int]]]:
     """By machine: stretches in which it asked for an address, TRIES times in a row, and had no answer. What it has for
     that address meanwhile is dropped, and no capture shows it. `machines`: by `end`. A question that the machine's own
-    adapter dropped was asked."""
+    adapter dropped was asked; an answer to another station, which a hub brings to all, is not taken."""
     fields = _at_ports(frames, read)
     open_runs: dict[tuple[str, int], list[int]] = {}
     found: dict[str, list[tuple[int, int]]] = {}
-    columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_spa", "arp_tpa")
-    for end, at_ns, way, kind, sender, target in columns.iter_rows():
+    own: dict[str, int] = {}
+    columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_sha", "arp_spa", "arp_tpa", "eth_target")
+    for end, at_ns, way, kind, mac, sender, target, to in columns.iter_rows():
         if end not in machines:
             continue
         if way == INBOUND and kind in (REQUEST, REPLY):
+            if to not in (own.get(end), BROADCAST):
+                continue
             run = open_runs.pop((end, sender), [])
             if len(run) == TRIES and at_ns > run[-1] + RETRY_NS:
                 found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
         elif way == OUTBOUND and kind == REQUEST:
+            own[end] = mac
             run = open_runs.setdefault((end, target), [])
             if len(run) == TRIES:
                 found.setdefault(machines[end], []).append((run[0], at_ns))

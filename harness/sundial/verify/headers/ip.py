@@ -110,7 +110,7 @@ def _check_identifications(table: pl.DataFrame, waits: Stretches) -> pl.DataFram
     has 0. lwIP (ip4.c) counts the packets of a machine."""
     beginning = table.filter(pl.col("fragment_offset") == 0).select(
         "row", "time_ns", "end", "machine", "linux", "protocol", "source", "target", "source_port", "target_port",
-        "ip_id", "ip_flags", "tcp_flags", "icmp_type", "call", "rows",
+        "ip_id", "ip_flags", "tcp_flags", "icmp_type", "call", "rows", "inner", "offloads", "tcp_window", "tcp_length",
     )  # fmt: skip
     atomic = pl.col("ip_flags") & DONT_FRAGMENT != 0
     unnumbered = atomic & (pl.col("ip_id") == 0)
@@ -128,7 +128,7 @@ def _check_identifications(table: pl.DataFrame, waits: Stretches) -> pl.DataFram
     flow = ["end", "target", "source_port", "target_port"]
     return pl.concat(
         [
-            _steps(counted.with_columns(least=pl.lit(1), most=pl.lit(1)), [*flow, "socket"], waits),
+            _steps(_linux_tcp(counted, tcp.filter(begins), [*flow, "socket"]), [*flow, "socket"], waits),
             _steps(_linux_udp(linux.filter(pl.col("protocol") == UDP), flow), flow, waits),
             # A packet that waits for an answer of ARP, or for another wire, is passed by later numbers.
             _steps(lwip, ["end", "target"], waits),
@@ -147,6 +147,19 @@ def _without_unnumbered(table: pl.DataFrame, unnumbered: pl.Expr, key: list[str]
         .with_columns(last=pl.col("last").shift(1).over(key))
     )
     return last.filter(~unnumbered | (pl.col("last") == _WRAP - 1)).drop("last")
+
+
+def _linux_tcp(table: pl.DataFrame, opening: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    """Adds least and most: 1, but where packets pass before they are cut. There each has a number for each of its
+    segments (net/ip.h, ip_select_ident_segs), which are half the largest window of the peer at least
+    (net/ipv4/tcp_output.c, tcp_bound_to_half_wnd)."""
+    flow = ["source", "target", "source_port", "target_port"]
+    peers = opening.group_by(flow).agg(half=pl.col("tcp_window").min() // 2)
+    swapped = {"source": "target", "target": "source", "source_port": "target_port", "target_port": "source_port"}
+    sent = table.join(peers.rename(swapped), on=[*swapped], how="left", maintain_order="left")
+    segments = -(-pl.col("tcp_length").cast(pl.Int64) // pl.col("half").cast(pl.Int64).clip(1))
+    most = pl.when(pl.col("inner") | pl.col("offloads")).then(segments.shift(1).over(key)).fill_null(1).clip(1)
+    return sent.with_columns(least=pl.lit(1), most=most)
 
 
 def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:

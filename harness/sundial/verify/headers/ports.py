@@ -39,14 +39,16 @@ PORT: dict[str, pl.DataType] = {
     "inner": pl.Boolean(),
     "platform": pl.String(),
     "undelivered": pl.Int64(),
+    "arrived": pl.Int64(),
     "timed": pl.Boolean(),
 }
 """`machine`: its name, or that of a device. `broadcast`: the address of all on its network. `joins`: it joins segments
 and sends nothing of its own. Ports of one `domain` reach each other. `forwards`: the machine passes on packets of
 others. `inner`: on a segment within its machine, which hears itself and leaves checksums of UDP and TCP unfinished.
 `offloads`: the guest leaves checksums and segmentation to its adapter. `platform`: of the machine's image, if known.
-`undelivered`: frames that did not reach it before the run ended, as the fabric counts them. `timed`: the law of its
-segment says to the ns when frames arrive (`verify.wires`), and when the run ended is known."""
+`undelivered` and `arrived`: frames that did not reach it before the run ended, and that it received, perhaps behind the
+end, as the fabric counts them. `timed`: the law of its segment says to the ns when frames arrive (`verify.wires`), and
+when the run ended is known."""
 
 FULL, HELD = "adapter full", "8 frames wait"
 """Rules by which an adapter refuses a frame that it has no place for."""
@@ -78,7 +80,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
         [[item.segment for item in run.nodes[name].interfaces] for name in run.nodes if joins[name]]
         + [[port.segment for port in device.ports] for device in devices]
     )
-    undelivered = _undelivered(run)
+    undelivered, arrived = _counted(run, "undelivered"), _counted(run, "rx_frames")
     exact = run.clock == "virtual" and isinstance((run.counters or {}).get("virtual_ns"), int)
     timed = () if network is None or not exact else network.segments
     rows = []
@@ -103,6 +105,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "inner": item.segment in inner,
                     "platform": None if (image := images.get(node.name)) is None else image.platform,
                     "undelivered": undelivered.get((item.segment, port), 0),
+                    "arrived": arrived.get((item.segment, port), 0),
                     "timed": item.segment in timed,
                 }
             )
@@ -125,18 +128,19 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                 "inner": False,
                 "platform": None,
                 "undelivered": undelivered.get((place.segment, place.end), 0),
+                "arrived": arrived.get((place.segment, place.end), 0),
                 "timed": place.segment in timed,
             }
         )
     return pl.DataFrame(rows, schema=PORT)
 
 
-def _undelivered(run: RunDirectory) -> dict[tuple[str, str], int]:
-    """By segment and port."""
+def _counted(run: RunDirectory, name: str) -> dict[tuple[str, str], int]:
+    """What the fabric counted, by segment and port."""
     try:
         return {
-            (name, port): int(counters.get("undelivered", 0))
-            for name, counted in (run.counters or {})["segments"].items()
+            (segment, port): int(counters.get(name, 0))
+            for segment, counted in (run.counters or {})["segments"].items()
             for port, counters in counted["ports"].items()
         }
     except (AttributeError, KeyError, TypeError, ValueError):

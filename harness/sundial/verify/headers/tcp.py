@@ -6,6 +6,7 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.observe.headers import TCP
+from sundial.observe.tcp_options import BLOCKS, tcp_options
 from sundial.verify.corruption import Read
 from sundial.verify.findings import findings, none
 from sundial.verify.headers.ip import checksum_wrong, pseudo_header
@@ -20,7 +21,6 @@ from sundial.verify.headers.tcp_events import (
     with_history,
     with_positions,
 )
-from sundial.verify.headers.tcp_options import BLOCKS, tcp_options
 
 UNPROVEN = (
     "initial sequence numbers, window scales and the sizes of windows, which a TCP may choose",
@@ -52,9 +52,16 @@ _LARGEST_MSS = 1460
 
 
 def check_tcp(
-    frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFrame, read: Read, end_ns: int | None = None
+    frames: pl.DataFrame,
+    sent: pl.DataFrame,
+    ports: pl.DataFrame,
+    read: Read,
+    end_ns: int | None = None,
+    *,
+    killed: bool = False,
 ) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`, of `frames`; `end_ns`: when a run of the virtual clock ended."""
+    """`sent` as of `ports.sent_frames`, of `frames`; `end_ns`: when a run of the virtual clock ended; `killed`: events
+    end programs."""
     if not (frames["protocol"] == TCP).any():
         return none()
     unreadable = sent.filter(
@@ -73,7 +80,7 @@ def check_tcp(
             _check_sequence(own),
             _check_acknowledgements(own, history),
             _check_options(own, history),
-            _check_resets(own, history),
+            _check_resets(own, history, killed=killed),
             none() if end_ns is None else _check_ends(history, frames, end_ns),
         ]
     )
@@ -312,7 +319,7 @@ def _check_sacks(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
+def _check_resets(own: pl.DataFrame, history: pl.DataFrame, *, killed: bool) -> pl.DataFrame:
     """A reset answers a segment for a connection that is not, or no longer, open; or its end gives the connection up.
 
     RFC 9293 section 3.10.7.1: it takes its number from the segment's acknowledgement, or acknowledges it if it had
@@ -331,10 +338,13 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
         .join(refused, on=["conn", "tcp_ack"], how="left", maintain_order="left")
     )
     alone = pl.col("tcp_flags") == RST
-    closed = pl.col("finished_at").is_not_null() | pl.col("reset_before") | pl.col("isn").is_null()
+    closed = pl.col("finished_at").is_not_null() | pl.col("isn").is_null()
+    closed |= pl.col("reset_before") | pl.col("reset_in")
     # Linux gives the connection up (tcp_close) before its reset leaves: what comes meanwhile is answered.
     given_up_ns = pl.col("time_ns").filter(~alone).min().over("conn")
     closed |= (pl.col("time_ns") >= given_up_ns - AT_ONCE_NS).fill_null(False)
+    # A kernel forgets a handshake that is not complete with the program that listened, or that asked.
+    closed |= pl.lit(killed) & (pl.col("sent_to") == 1)
     next_seq = (pl.col("isn") + pl.col("sent_to")) % (1 << 32)
     # Also behind its FIN: a program that shut the connection down has closed it without reading all (RFC 2525, 2.17).
     gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & (pl.col("refused") >= pl.col("turn"))

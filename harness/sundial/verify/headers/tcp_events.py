@@ -93,7 +93,8 @@ def with_history(events: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
 
     `sent_to`, `acked_before`, `edge_before`, `stamp_before`, `echo_before`, `finished_at`, `reset_before`: of what this
     end sent; `heard`: received without a gap; `allowed`: the right edge of the window that the other end offered, and
-    `window_in` its last window; `acked_in`: acknowledged by it.
+    `window_in` its last window; `acked_in`: acknowledged by it; `heard_to`: up to where it was received, with gaps;
+    `reset_in`: a reset came that ends the connection.
     """
     table = events.join(options, on="row", how="left", maintain_order="left")
     out, alive = pl.col("out"), ~pl.col("rst")
@@ -113,7 +114,7 @@ def with_history(events: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     window = pl.col("tcp_window").cast(pl.Int64) * pl.lit(2, pl.Int64).pow(shift.cast(pl.Int64)).cast(pl.Int64)
     table = table.with_columns(window=window, unit=pl.lit(2, pl.Int64).pow(shift.cast(pl.Int64)).cast(pl.Int64))
     edge = pl.col("acked") + pl.col("window")
-    return table.with_columns(
+    table = table.with_columns(
         sent_to=_before(pl.when(out).then("to"), "max"),
         acked_before=_before(pl.when(out).then("acked"), "max"),
         edge_before=_before(pl.when(out & alive).then(edge), "max"),
@@ -125,7 +126,19 @@ def with_history(events: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
         allowed=_before(pl.when(~out & alive).then(edge), "max"),
         window_in=_before(pl.when(~out & alive).then("window"), "last"),
         acked_in=_before(pl.when(~out).then("acked"), "max"),
+        heard_to=_before(pl.when(~out).then("to"), "max"),
+        fin_in=_before(pl.when(~out & pl.col("fin")).then("to"), "first"),
     ).join(_heard(table), on="row", how="left", maintain_order="left")
+    return table.with_columns(reset_in=_before(pl.when(_ends_it()).then("row"), "first").is_not_null())
+
+
+def _ends_it() -> pl.Expr:
+    """Resets that came and that their receiver takes (RFC 5961 section 3.2): of the number that it expects next; of the
+    last it has received (RFC 2018); or of that before a FIN, whose sender answers what was sent before it arrived."""
+    came = ~pl.col("out") & pl.col("rst")
+    place = (pl.col("tcp_seq").cast(pl.Int64) - pl.col("peer_isn")) % _WRAP
+    before_fin = (pl.col("heard") == pl.col("fin_in")) & (place == pl.col("heard") - 1)
+    return came & ((place == pl.col("heard")) | (place == pl.col("heard_to")) | before_fin)
 
 
 def _before(value: pl.Expr, which: str) -> pl.Expr:

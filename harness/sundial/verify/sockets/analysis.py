@@ -197,7 +197,7 @@ _NOT_OF_CALLS = (
 _SEGMENT = (
     "row", "capture", "end", "frame", "time_ns", "direction", "captured_length", "octets_begin", "protocol",
     "ip_length", "ip_header", "tcp_seq", "tcp_length", "tcp_flags", "tcp_header", "fate", "corrupted", "flow", "reply",
-    "view", "rpc_xid", "record_lengths", "record_lasts",
+    "view", "rpc_xid",
 )  # fmt: skip
 """Those that calls over TCP need."""
 _NO_RECORDS = pl.DataFrame(schema={"call": pl.UInt32, "records": pl.String})

@@ -113,9 +113,8 @@ def _files(piece: Capture) -> Files:
 
 
 def _frames(piece: Capture, asked: _Asked) -> pl.DataFrame:
-    servers = {asked.name: {asked.transport: (asked.port,)}} if asked.port is not None else {}
     # What the wire did to frames, such a capture does not tell.
-    frames = with_places(read_opened([(piece, piece.path.name)], 0, servers)).with_columns(NOTHING_CORRUPTED)
+    frames = with_places(read_opened([(piece, piece.path.name)], 0)).with_columns(NOTHING_CORRUPTED)
     if not frames["time_ns"].null_count():
         return frames
     # Blocks without a time are at that of the frame before them, each 1 ns after another.

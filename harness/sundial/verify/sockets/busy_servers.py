@@ -3,7 +3,7 @@
 
 A server takes one request after the other. It has one from the moment at which it is whole at its port, or, where the
 library waits for the rest of a record whose beginning has come, from its first byte, to the moment at which the answer
-leaves. While it has another one, a request waits for good cause.
+leaves. While it has another one, a request waits for good cause; so does an answer while others take the line.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from sundial.verify.contention import NEVER_BUSY, Contention
 from sundial.verify.frames import turn
 from sundial.verify.sockets.protocol import SocketProtocol
 
 SEND_BUFFER = 16_384
 """What a connection takes of an answer before its writer has to wait (net.ipv4.tcp_wmem, tcp(7))."""
 _FOREVER = 1 << 62
+_HAD_NONE = np.empty((0, 3), np.int64)
 
 
 def services(
@@ -32,7 +34,7 @@ def services(
     """One row a request that a server had: server, protocol, call, since_ns, until_ns.
 
     `datagrams`: sent; `arrived`: whole ones; `segments`: TCP frames with `call`, `view` and `data`; `complete`: call,
-    reply and last_ns of whole messages over TCP.
+    reply and last_ns of whole messages, of which only those over TCP count.
     """
     asked = arrived.filter(~pl.col("reply")).sort("call", "last_ns")
     answered = datagrams.filter("reply").sort("call", "first_ns")
@@ -56,7 +58,8 @@ def services(
             .otherwise(pl.col("time_ns").min())
         )
     )
-    whole = complete.filter(~pl.col("reply")).select("call", whole_ns="last_ns")
+    streamed = calls.filter(pl.col("transport") == "tcp")["id"].implode()
+    whole = complete.filter(~pl.col("reply"), pl.col("call").is_in(streamed)).select("call", whole_ns="last_ns")
     over_tcp = (
         whole.join(first, on="call", how="full", coalesce=True)
         .with_columns(since_ns=pl.coalesce("begun_ns", "whole_ns"))
@@ -86,17 +89,18 @@ class Servers:
         }
         self._turn_ns = {key: _longest_turn(had) for key, had in self._had.items()}
 
-    def idle_ns(self, server: str, protocol: str, call: int, since_ns: int, until_ns: int) -> int:
-        """For how long the server had no other request between two moments."""
-        had = self._had.get((server, protocol))
-        if had is None:
-            return until_ns - since_ns
+    def idle_ns(
+        self, server: str, protocol: str, call: int, since_ns: int, until_ns: int, line: Contention = NEVER_BUSY
+    ) -> int:
+        """For how long the server had no other request between two moments, and its line was free for an answer."""
+        had = self._had.get((server, protocol), _HAD_NONE)
         others = had[(had[:, 0] != call) & (had[:, 1] < until_ns) & (had[:, 2] > since_ns)]
         idle, here = 0, since_ns
-        for _, begun, over in others:
-            idle += max(0, int(begun) - here)
+        for _, begun, over in [*others, (call, until_ns, until_ns)]:
+            if begun > here:
+                idle += max(0, line.idle_ns(here, int(begun)))
             here = max(here, int(over))
-        return idle + max(0, until_ns - here)
+        return idle
 
     def turn_ns(self, server: str, protocol: str) -> int:
         """The longest that the server took for a request while it had no other, of those that were not repeated."""

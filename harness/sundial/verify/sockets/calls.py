@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -31,14 +31,6 @@ class SocketCalls:
     flows: pl.DataFrame
     settings: tuple[Setting, ...]
 
-    def ports(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """Ports of servers by protocol and transport."""
-        ports: dict[str, dict[str, tuple[int, ...]]] = {}
-        for (protocol, transport), part in self.flows.group_by("protocol", "transport", maintain_order=True):
-            numbers = tuple(part["server_port"].unique().sort())
-            ports.setdefault(str(protocol), {})[str(transport)] = numbers
-        return ports
-
 
 def socket_calls(run: RunDirectory, samples: RunSamples, protocols: Mapping[str, SocketProtocol]) -> SocketCalls:
     """The samples of all `protocols`, by name."""
@@ -64,7 +56,7 @@ def reconnected(run: RunDirectory, calls: SocketCalls, frames: pl.DataFrame) -> 
     over_tcp = calls.table.filter(pl.col("transport") == "tcp", pl.col("start_ns").is_not_null())
     if over_tcp["ok"].all():
         return calls
-    opened = _accepted(frames)
+    opened, carried = _accepted(frames), _carried(frames)
     unclaimed = {pair: dict(ports) for pair, ports in opened.items()}
     between = ["client_address", "server_address", "server_port"]
     for *pair, port in over_tcp.select(*between, "client_port").unique().iter_rows():
@@ -72,7 +64,8 @@ def reconnected(run: RunDirectory, calls: SocketCalls, frames: pl.DataFrame) -> 
     ports: dict[int, int] = {}
     threads = over_tcp.sort("start_ns", "id").group_by(*between, "client", "thread", maintain_order=True)
     for (*pair, _, _), part in threads:
-        ports |= _ports(part, opened.get(tuple(pair), {}), unclaimed.get(tuple(pair), {}))
+        asked = {port: at for (*there, port), at in carried.items() if there == pair}
+        ports |= _ports(part, opened.get(tuple(pair), {}), unclaimed.get(tuple(pair), {}), asked)
     # A call whose client could not connect has no connection.
     unconnected = over_tcp.filter(pl.col("error").str.starts_with(_UNCONNECTED).fill_null(False))
     ports |= dict.fromkeys(unconnected["id"], 0)
@@ -99,20 +92,37 @@ def _accepted(frames: pl.DataFrame) -> dict[tuple[Any, ...], dict[int, int]]:
     return opened
 
 
-def _ports(part: pl.DataFrame, opened: Mapping[int, int], unclaimed: dict[int, int]) -> dict[int, int]:
+def _carried(frames: pl.DataFrame) -> dict[tuple[Any, ...], set[int]]:
+    """The xids that were read in what clients sent over TCP: by addresses, server's port and client's."""
+    named = frames.filter(
+        pl.col("protocol") == IP_PROTOCOL["tcp"], pl.col("rpc_xid").is_not_null(), pl.col("fate").is_null()
+    )
+    ends = ["source", "target", "target_port", "source_port"]
+    return {tuple(key): set(xids) for *key, xids in named.group_by(ends).agg(pl.col("rpc_xid").unique()).iter_rows()}
+
+
+def _ports(
+    part: pl.DataFrame,
+    opened: Mapping[int, int],
+    unclaimed: dict[int, int],
+    carried: Mapping[int, Collection[int]],
+) -> dict[int, int]:
     """By call of a thread whose calls fail: the port of the connection that it opened last. It opens one before the
     first call of a batch, or behind a call that failed, before the next one ends. It takes its ports from `unclaimed`,
-    which no batch names."""
+    which no batch names; of several that where its xid was seen (`carried`, by port)."""
     found: dict[int, int] = {}
     port, free_from, again = None, None, True
     batches = set(part.filter(~pl.col("ok"))["batch"])
-    columns = ["id", "batch", "ok", "client_port", "end_ns"]
+    columns = ["id", "batch", "ok", "client_port", "end_ns", "xid"]
     rows = part.select(columns).rows()
-    for place, (call, batch, ok, named, end) in enumerate(rows):
+    for place, (call, batch, ok, named, end, xid) in enumerate(rows):
         again = again or (place > 0 and rows[place - 1][1] != batch)
         if again and batch in batches:
             inside = [each for each, at in opened.items() if (free_from is None or free_from <= at) and at <= end]
-            new = named if named in inside else next((each for each in inside if each in unclaimed), None)
+            with_it = [each for each in inside if xid in carried.get(each, ())]
+            new = next(iter(with_it), None)
+            if new is None:
+                new = named if named in inside else next((each for each in inside if each in unclaimed), None)
             if new is not None:
                 unclaimed.pop(new, None)
                 port = new

@@ -9,10 +9,11 @@ A request may have been made before the answer came, and have waited: behind oth
 ARP, as does everything that a machine sends again before it has an address.
 
 A request that had reached the server and was not answered yet explains it where the server had others all the while
-(`busy_servers`), but for the time of one turn: as long as this server takes at most for a request that is alone and is
-not repeated. A datagram for whose fragments its machine may have had no memory (`reassembly`) was lost as well. Some
-clients ask again when a reply to an earlier call comes (`other_replies`). Without that the cause is at one of the ends:
-a server that is too slow or silent, a client that has its answer and asks again.
+(`busy_servers`), or its line was taken by what else it sent, but for the time of one turn: as long as this server takes
+at most for a request that is alone and is not repeated. A datagram for whose fragments its machine may have had no
+memory (`reassembly`) was lost as well. Some clients ask again when a reply to an earlier call comes (`other_replies`).
+Without that the cause is at one of the ends: a server that is too slow or silent, a client that has its answer and asks
+again.
 Under the real clock a machine waits for the host, too, and the time it takes is not evidence.
 """
 
@@ -22,7 +23,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import polars as pl
 
-from sundial.verify.contention import Contention
+from sundial.verify.contention import NEVER_BUSY, Contention
 from sundial.verify.frames import turn
 from sundial.verify.sockets import reassembly
 from sundial.verify.sockets.busy_servers import Servers
@@ -71,7 +72,10 @@ def uncaused(
     greedy = table.filter(pl.col("received") > 0)
     greedy = greedy.filter(~waited(greedy, frames, events, lines))
     waiting = table.filter(pl.col("received") <= 0, pl.col("asked") > pl.col("answered"))
-    slow = waiting.clear() if servers is None else _without_cause(waiting, put_together, expected, calls, servers())
+    slow = waiting.clear()
+    if servers is not None:
+        ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
+        slow = _without_cause(waiting, put_together, expected, calls, servers(), ports, lines)
     found = pl.concat([greedy, slow]).sort("call", "number")
     if found.is_empty() or not impatient:
         return found
@@ -114,26 +118,34 @@ def without_held_back(uncaused: pl.DataFrame, frames: pl.DataFrame, held: pl.Dat
 
 
 def _without_cause(
-    waiting: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame, calls: pl.DataFrame, servers: Servers
+    waiting: pl.DataFrame,
+    arrived: pl.DataFrame,
+    expected: pl.DataFrame,
+    calls: pl.DataFrame,
+    servers: Servers,
+    ports: pl.DataFrame,
+    lines: Mapping[str, Contention],
 ) -> pl.DataFrame:
-    """Those of `waiting` whose server had time for the request that it did not answer."""
+    """Those of `waiting` whose server had time for the request that it did not answer. `ports`: interface of rows."""
     whole = (
         arrived.filter(~pl.col("reply"))
         .join(expected, on=["call", "reply", "layout"], how="semi")
         .sort("call", "last_ns")
-        .select("call", since_ns="last_ns", answered=turn("call"))
+        .select("call", since_ns="last_ns", answered=turn("call"), row=pl.col("rows").list.first().cast(pl.UInt32))
+        .join(ports, on="row", how="left", maintain_order="left")
+        .drop("row")
     )
     table = (
         waiting.join(whole.cast({"answered": waiting.schema["answered"]}), on=["call", "answered"], how="left")
         .join(calls.select("server", "protocol", call="id"), on="call", how="left")
         .with_row_index("place")
     )
-    columns = ["place", "server", "protocol", "call", "since_ns", "first_ns"]
-    idle = [
-        place
-        for place, server, protocol, call, since, at in table.select(columns).iter_rows()
-        if since is None or servers.idle_ns(server, protocol, call, since, at) > servers.turn_ns(server, protocol)
-    ]
+    columns = ["place", "server", "protocol", "call", "since_ns", "first_ns", "interface"]
+    idle = []
+    for place, server, protocol, call, since, at, port in table.select(columns).iter_rows():
+        line, turn_ns = lines.get(port, NEVER_BUSY), servers.turn_ns(server, protocol)
+        if since is None or servers.idle_ns(server, protocol, call, since, at, line) > turn_ns:
+            idle.append(place)
     return table.filter(pl.col("place").is_in(idle)).select(waiting.columns)
 
 

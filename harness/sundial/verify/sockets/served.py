@@ -2,8 +2,9 @@
 """What servers counted (`counters` lines) against the requests that the capture shows them to have answered.
 
 A server writes its counts when it has had nothing to do for 200 ms. So each line is true of all that it had served up
-to a pause: as many of its answers as it counts calls, the first ones. The last line is true of all that it served, if
-its machine was quiet for long enough before the end of the run.
+to a pause: as many of its answers as it counts calls, the first ones. An answer may have been given when its request
+had come, and have waited for its line, so a pause is between that and when the next one left. The last line is true of
+all that it served, if its machine was quiet for long enough before the end of the run.
 
 A server that keeps replies does not count what it replays as a call. On SSS-CORE one task serves memory-based
 communication as well, and counts all calls together (`Settled.counted`).
@@ -11,7 +12,7 @@ communication as well, and counts all calls together (`Settled.counted`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,7 @@ import polars as pl
 from sundial.model.images import IMAGES
 from sundial.observe import RunDirectory
 from sundial.verify.findings import Finding, as_table
-from sundial.verify.frames import DROPPED, machine
+from sundial.verify.frames import DROPPED, machine, turn
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.analysis import Analysis
@@ -54,7 +55,7 @@ def check_served(
 ) -> pl.DataFrame:
     """A finding for each count that the capture contradicts. `others`: `Settled.counted` of all kinds."""
     rows: list[Finding] = []
-    answers = _answers(analysis)
+    answers = answers_of(analysis)
     countable = {
         name: protocol
         for name, protocol in protocols.items()
@@ -72,7 +73,7 @@ def check_served(
         for name in given["protocol"].unique().sort():
             app, mine = countable[name].server_app, given.filter(pl.col("protocol") == name)
             own = [each for each in lines if each.get("app") == app and ("task" in each) == keeps]
-            options = _options(run, server, app)
+            options = options_of(run, server, app)
             by_sockets.add((server, app))
             besides = others.get((server, app)) if keeps else None
             if keeps and (any("rings" in each for each in own) or "die" in options or _unanswered(analysis, mine)):
@@ -123,7 +124,7 @@ class _Served:
     def check(self) -> Iterator[Finding]:
         """A finding for each number that is not what the capture shows."""
         taken_ns = () if self.besides is None else self.besides.taken_ns
-        work_ns = sorted([*self.answers["answered_ns"], *taken_ns])
+        work_ns = sorted([*self.answers.select("answered_ns", "asked_ns").iter_rows(), *((at, at) for at in taken_ns)])
         calls_ns = sorted([*self.answers.filter("executed")["answered_ns"], *taken_ns])
         total, before = len(calls_ns), 0
         tasks = dict.fromkeys(str(line.get("task")) for line in self.lines)
@@ -141,7 +142,7 @@ class _Served:
                 yield from self._compare(line, until_ns)
             if self.exact and 0 < number < total:
                 begin, end = calls_ns[number - 1], calls_ns[number]
-                pause_ns = max(two - one for one, two in pairwise(at for at in work_ns if begin <= at <= end))
+                pause_ns = _longest_pause([(at, since) for at, since in work_ns if begin <= at <= end])
                 if pause_ns < PAUSE_NS:
                     words = f"a pause of {PAUSE_NS} ns behind the calls that are counted"
                     yield Finding(None, f"{self.where} calls", words, f"{number}, and {pause_ns} ns until the next")
@@ -163,14 +164,24 @@ class _Served:
                 yield Finding(None, f"{self.where} {field}", words, str(seen))
 
 
+def _longest_pause(work_ns: Iterable[tuple[int, int]]) -> int:
+    """Between two answers, of which it is known when each left, and since when it may have been given."""
+    return max(left - given for (_, given), (left, _) in pairwise(work_ns))
+
+
 def _with_replays(counts: Counts, answers: pl.DataFrame) -> Counts:
     """With `replayed`, where it is counted. What is replayed after a pause behind the last call is in no line."""
     if "replayed" not in counts:
         return counts
     last = answers.select(pl.col("answered_ns").filter("executed").max()).item()
-    times = answers["answered_ns"].to_list()
+    times = answers.select("answered_ns", "asked_ns").rows()
     paused_ns = next(
-        (two for one, two in pairwise(times) if last is not None and one >= last and two - one >= PAUSE_NS), None
+        (
+            two
+            for (one, since), (two, _) in pairwise(times)
+            if last is not None and one >= last and two - since >= PAUSE_NS
+        ),
+        None,
     )
     replays = answers.filter(~pl.col("executed"))
     sure = replays if paused_ns is None else replays.filter(pl.col("answered_ns") < paused_ns)
@@ -222,7 +233,7 @@ def _unanswered(analysis: Analysis, answers: pl.DataFrame) -> bool:
     return asked.height > over_udp.height
 
 
-def _options(run: RunDirectory, server: str, app: str) -> Mapping[str, Any]:
+def options_of(run: RunDirectory, server: str, app: str) -> Mapping[str, Any]:
     """Of the service that a machine runs."""
     services = run.jobs.get(server, {}).get("services", ())
     return next((each.get("options") or {} for each in services if each.get("app") == app), {})
@@ -256,20 +267,27 @@ def _is_countable(run: RunDirectory, calls: pl.DataFrame, protocol: SocketProtoc
     return calls.height > 0 and bool(calls["ok"].all()) and not one_way
 
 
-def _answers(analysis: Analysis) -> pl.DataFrame:
+def answers_of(analysis: Analysis) -> pl.DataFrame:
     """One row for each answer, in the order in which they left: protocol, server, call, transport, procedure, size,
-    conn, answered_ns, head, and how many connections its server had in all."""
+    conn, answered_ns, asked_ns, head, and how many connections its server had in all."""
     over_udp = analysis.frames.filter(
         pl.col("protocol") == UDP, pl.col("view") == "sent", "reply", pl.col("call").is_not_null(),
         pl.col("fragment_offset") == 0, pl.col("fate").is_null(),
-    ).select("call", answered_ns="time_ns", head="udp_head")  # fmt: skip
+    ).select("call", answered_ns="time_ns", head="udp_head").sort("call", "answered_ns")  # fmt: skip
+    came = analysis.arrived.filter(~pl.col("reply")).sort("call", "last_ns")
+    over_udp = over_udp.with_columns(place=turn("call")).join(
+        came.select("call", place=turn("call"), asked_ns="last_ns"), on=["call", "place"], how="left"
+    )
     over_tcp = analysis.observed.filter(pl.col("transport") == "tcp", pl.col("reply_first_tx_ns").is_not_null())
-    stamps = over_tcp.select("call", answered_ns="reply_first_tx_ns", head=pl.lit(None, pl.String))
+    stamps = over_tcp.select(
+        "call", answered_ns="reply_first_tx_ns", head=pl.lit(None, pl.String), asked_ns="call_last_rx_ns"
+    )
     opened = pl.col("conn").drop_nulls().n_unique().over("protocol", "server")
     calls = analysis.calls.select(
         "protocol", "server", "transport", "procedure", "size", "conn", call="id", connections=opened
     )
-    return pl.concat([over_udp, stamps]).join(calls, on="call").sort("answered_ns", "call")
+    answers = pl.concat([over_udp.select(stamps.columns), stamps]).join(calls, on="call").sort("answered_ns", "call")
+    return answers.with_columns(asked_ns=pl.min_horizontal("asked_ns", "answered_ns"))
 
 
 def _connections(answers: pl.DataFrame, most: int) -> tuple[int, int]:

@@ -8,6 +8,9 @@ expected lengths of those before it end (and so for replies). A segment whose ra
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable
+
 import polars as pl
 
 from sundial.verify.frames import INBOUND
@@ -230,26 +233,44 @@ def _covered(pieces: pl.DataFrame) -> int | None:
 
 
 def sent_segments(frames: pl.DataFrame) -> pl.DataFrame:
-    """Data segments at the sending port with `fresh`: bytes not sent before (0: a retransmission)."""
-    return (
-        frames.filter(pl.col("view") == "sent", pl.col("data") > 0)
-        .sort("conn", "reply", "pos", "time_ns", "row")
-        .with_columns(stop=pl.col("pos") + pl.col("data"))
-        .with_columns(
-            before=pl.col("stop").cum_max().over("conn", "reply").shift(1).over("conn", "reply"),
-        )
-        .with_columns(
-            fresh=(pl.col("stop") - pl.max_horizontal("pos", pl.col("before").fill_null(_LONG_AGO))).clip(0),
-        )
-    )
+    """Data segments at the sending port, in the order of what they are the first to hold, with `fresh`: bytes not sent
+    before (0: a retransmission)."""
+    side = ["conn", "reply"]
+    sent = frames.filter(pl.col("view") == "sent", pl.col("data") > 0).sort(*side, "time_ns", "row")
+    sent = sent.with_columns(stop=pl.col("pos") + pl.col("data"))
+    before = pl.col("stop").shift(1).over(side)
+    # Nearly always each begins where the one before ends.
+    simple = (pl.col("pos") == pl.coalesce(before, "pos")).all().over(side)
+    parts = [sent.filter(simple).with_columns(fresh="data")]
+    for part in sent.filter(~simple).partition_by(side, maintain_order=True):
+        values = _fresh(part.select("pos", "stop").iter_rows())
+        parts.append(part.with_columns(fresh=pl.Series(values, dtype=pl.Int64)))
+    begin = pl.when(pl.col("fresh") > 0).then(pl.col("stop") - pl.col("fresh")).otherwise("pos")
+    return pl.concat(parts).sort(*side, begin, "time_ns", "row")
+
+
+def _fresh(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    """Of each range (begin, end), in order of time, how much was in none before."""
+    begins: list[int] = []
+    ends: list[int] = []
+    values = []
+    for begin, end in ranges:
+        first = last = bisect_left(ends, begin)
+        known, low, high = 0, begin, end
+        while last < len(begins) and begins[last] <= end:
+            known += min(end, ends[last]) - max(begin, begins[last])
+            low, high = min(low, begins[last]), max(high, ends[last])
+            last += 1
+        begins[first:last], ends[first:last] = [low], [high]
+        values.append(end - begin - known)
+    return values
 
 
 def messages(segments: pl.DataFrame) -> pl.DataFrame:
     """One row for each call and direction sent over TCP: layout, count, bytes, longest, again, first_ns, rows, xid.
 
-    records and lasts are as tshark gives them, which dissects a whole record once more where it is sent again. Of the
-    segments with their headers: the longest (`with_header_most`), how many are shorter, but for the last, and how many
-    have more options than others; and the longest header.
+    Of the segments with their headers: the longest (`with_header_most`), how many are shorter, but for the last, and
+    how many have more options than others; and the longest header.
     """
     fresh = pl.col("fresh") > 0
     header = pl.col("tcp_header").cast(pl.Int64).filter(fresh)
@@ -269,12 +290,6 @@ def messages(segments: pl.DataFrame) -> pl.DataFrame:
             again=(~fresh).sum(),
             first_ns=pl.col("time_ns").min(),
             rows=pl.col("row"),
-            records=_pairs("record_lengths", fresh).str.join(","),
-            lasts=_pairs("record_lasts", fresh).str.join(","),
             xid=pl.col("rpc_xid").filter(pl.col("rpc_xid").is_not_null()).first(),
         )
     )
-
-
-def _pairs(column: str, where: pl.Expr) -> pl.Expr:
-    return pl.col(column).filter(where & pl.col(column).is_not_null())

@@ -15,9 +15,11 @@ from sundial.model.images import ImageKind
 from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import EVERYONE, Machines
 from sundial.model.network import Network
+from sundial.model.program_events import LinePattern, Signal
 from sundial.model.workload import MILLISECONDS, Ends, Millis, Transport, WorkloadBase, WorkloadKind
 from sundial.units import SIZE, TIME
 from sundial.workloads import sockets
+from sundial.workloads.command.model_events import check_events
 from sundial.workloads.command.model_fields import (
     FILE,
     VARIABLE,
@@ -25,7 +27,6 @@ from sundial.workloads.command.model_fields import (
     Names,
     Pattern,
     PortOrName,
-    Signal,
     Unused,
     Word,
 )
@@ -46,8 +47,8 @@ class Ready(Strict):
     """A TCP socket listens on this port. It is looked up in the kernel, without a frame."""
     udp: Annotated[int | str, PortOrName()] | None = None
     """A UDP socket has this port."""
-    line: Annotated[str, Word(1)] | None = None
-    """Text in its output."""
+    line: Annotated[str, LinePattern()] | None = None
+    """Regular expression that a line of its outputs matches."""
     path: Annotated[str, Word(1)] | None = None
     """File that exists."""
     command: Annotated[tuple[str, ...], Argv()] | None = None
@@ -270,11 +271,16 @@ class CommandKind:
         return workload, []
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:
-        """One workload has all programs: they end together."""
-        own = [number for number, each in enumerate(workloads) if isinstance(each, Command)]
-        for number in own[1:]:
-            what = f"workloads.{own[0]} has programs, too"
-            yield Invalid(("workloads", number, "app"), what, "one workload with all programs")
+        """Names of programs are those of files with outputs: each once. Events of the timeline meet programs."""
+        programs: dict[str, Program] = {}
+        owners: dict[str, int] = {}
+        for number, workload in enumerate(workloads):
+            for name, program in workload.programs.items() if isinstance(workload, Command) else ():
+                if name in programs:
+                    what = f"workloads.{owners[name]} has a program {name!r}, too"
+                    yield Invalid(("workloads", number, "programs", name), what, "another name")
+                programs[name], owners[name] = program, number
+        yield from check_events(network.events, programs)
 
 
 def _check_order(workload: Command, path: Path) -> Iterator[Invalid]:

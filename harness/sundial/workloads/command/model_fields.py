@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
 from sundial.errors import BadInput
 from sundial.model.fields import NAME, Marker, Text
@@ -112,29 +111,6 @@ class Pattern(Marker):
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "minLength": 1, "x-allowed": self.ALLOWED}
-
-
-class Signal(Marker):
-    """A signal by its name."""
-
-    NUMBERS: ClassVar[Mapping[str, int]] = {
-        "HUP": 1,
-        "INT": 2,
-        "QUIT": 3,
-        "KILL": 9,
-        "USR1": 10,
-        "USR2": 12,
-        "TERM": 15,
-    }
-    ALLOWED = ", ".join(NUMBERS)
-
-    def parse(self, value: object) -> str:
-        if not isinstance(value, str) or value not in self.NUMBERS:
-            raise BadInput(f"{value!r} is not a signal", allowed=self.ALLOWED)
-        return str(value)
-
-    def schema(self) -> dict[str, Any]:
-        return {"enum": list(self.NUMBERS), "x-allowed": self.ALLOWED}
 
 
 class Unused(Marker):

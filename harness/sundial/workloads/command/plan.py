@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from sundial.model.network import Network
+from sundial.model.program_events import Signal
+from sundial.model.timeline import Event
 from sundial.plan.calling import written
 from sundial.plan.seeds import derive
 from sundial.plan.workload import Host, Options, Service, Step, Way, WorkloadPlan
 from sundial.workloads.command.model import Command, Program, Ready, port_number, template_values
-from sundial.workloads.command.model_fields import Signal
+from sundial.workloads.command.model_events import events_on
 from sundial.workloads.command.model_template import filled
 
 APP = "command"
@@ -28,11 +30,14 @@ class CommandPlan:
         numbers = {node.name: number for number, node in enumerate(network.nodes)}
         here = [(number, name) for number, (name, where) in enumerate(workload.instances) if where == machine]
         files = {path: text for _, name in here for path, text in workload.programs[name].files.items()}
+        events = [_event(*each) for each in events_on(network.events, workload.programs, machine)]
         options: Options = {
+            "workload": way.workload or None,
             "machine": numbers[machine],
             "peers": [numbers[name] for name in workload.machines if name != machine] or None,
             "files": files or None,
             "programs": [_program(workload, network, machine, each, way.seed, numbers) for each in here],
+            "events": events or None,
         }
         yield Step(APP, written(options))
 
@@ -76,6 +81,23 @@ def _program(
     )
 
 
+def _event(number: int, event: Event) -> dict[str, Any]:
+    after = event.after
+    return written(
+        {
+            "number": number,
+            "verb": event.verb,
+            "program": event.program,
+            "at_ns": event.at_,
+            "after": None
+            if after is None
+            else written({"program": after.program, "line": after.line, "delay_ns": after.delay}),
+            "for_ns": event.for_,
+            "signal": None if event.signal is None else Signal.NUMBERS[event.signal],
+        }
+    )
+
+
 def _ready(workload: Command, ready: Ready, fill: Any) -> dict[str, Any]:
     return written(
         {
@@ -95,7 +117,7 @@ def _rule(workload: Command, ready: Ready) -> str:
     if ready.udp is not None:
         return f"no socket has UDP port {port_number(workload, ready.udp)}"
     if ready.line is not None:
-        return f"no line has {ready.line!r}"
+        return f"no line matches {ready.line!r}"
     return f"{ready.path} does not exist" if ready.path is not None else "its readiness command fails"
 
 

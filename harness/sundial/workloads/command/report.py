@@ -1,9 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in reports: each with its times, its end and what it wrote; there are no calls."""
+"""Programs in reports: each with its times, its end and what it wrote, and the events that met them; there are no
+calls."""
 
 from __future__ import annotations
 
-from sundial.report.tables_run import RecordsAlone
-from sundial.report.workload import WorkloadReport
+from collections.abc import Iterator
 
-KIND: WorkloadReport = RecordsAlone("programs", "program")
+import polars as pl
+
+from sundial.report.tables import Table
+from sundial.report.tables_run import RecordsAlone, scalars
+from sundial.report.workload import Records, WorkloadReport
+
+
+class _Programs(RecordsAlone):
+    def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
+        yield from super().tables(records, samples)
+        table = scalars(
+            "events on programs (times in ns)", records.get("event", []), skip=("type", "step", "app", "at")
+        )
+        if table:
+            yield table
+
+
+KIND: WorkloadReport = _Programs("programs", "program")

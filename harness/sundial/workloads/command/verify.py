@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
+from sundial.model.network import Network
 from sundial.model.recorded import recorded_experiment
 from sundial.observe import RunDirectory
 from sundial.observe.programs import outputs
@@ -20,9 +22,10 @@ from sundial.verify.frames import OUTBOUND, end_name
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets import flows, tcp
-from sundial.verify.sockets.conversations import Conversation, Conversations, Explained, conversations
+from sundial.verify.sockets.conversations import Conversation, Explained, conversations
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
-from sundial.workloads.command.model import Command, port_number
+from sundial.workloads.command.model import Command, Port, port_number
+from sundial.workloads.command.verify_events import check_events, pauses
 from sundial.workloads.command.verify_records import Ran, check_order, check_ran, read_records
 
 CLASS, UNNAMED = "command", "unnamed"
@@ -34,6 +37,7 @@ UNPROVEN: tuple[str, ...] = (
     "command: that a program sends a datagram again only for a reason",
     "command: that what a program writes to its outputs is true",
     "command: what a program does between its frames, and that a service would have served longer",
+    "command: of a paused program only that it answers no new connection: its kernel sends what was written before",
     "command: that no datagram leaves after its program has ended, since it may wait for ARP",
 )
 
@@ -49,6 +53,8 @@ class _Machines:
     ends: Mapping[str, str]
     """Port of an address, as `end` of frames."""
     ran: Mapping[str, Sequence[Ran]]
+    listeners: Mapping[tuple[str, str, int], Sequence[Ran]]
+    """Services by protocol, machine and the port by which they are ready."""
 
     def begins_ns(self, machine: str) -> int | None:
         """When its first program started."""
@@ -74,15 +80,16 @@ class _Command(Verifier):
     ) -> Background:
         if not any(each.get("app") == CLASS for each in (run.document.get("scenario") or {}).get("workloads", ())):
             return Background()
-        workloads = recorded_experiment(run.document).scenario.workloads
-        (workload,) = [each for each in workloads if isinstance(each, Command)]
+        experiment = recorded_experiment(run.document)
+        workloads = [each for each in experiment.scenario.workloads if isinstance(each, Command)]
         parts = _Parts()
-        machines = _machines(run, workload, _check_records(run, workload, samples, parts))
+        found = [(each, _check_records(run, each, experiment.network, samples, parts)) for each in workloads]
+        machines, ports = _machines(run, found), [port for each in workloads for port in each.ports.values()]
         transit = transit_of(frames, ports_of(run))
-        _streams(run, frames, workload, machines, transit, parts)
-        _datagrams(frames, workload, machines, transit, parts)
-        _messages(frames, workload, machines, parts)
-        if len(workloads) == 1:
+        _streams(run, frames, ports, machines, transit, parts)
+        _datagrams(frames, ports, machines, transit, parts)
+        _messages(frames, ports, machines, parts)
+        if len(workloads) == len(experiment.scenario.workloads):
             _others(frames, machines, parts)
         classes = pl.concat([Background().classes, *parts.classes]).unique("row", keep="first", maintain_order=True)
         if run.clock == "virtual":
@@ -90,14 +97,19 @@ class _Command(Verifier):
         return Background(pl.concat(parts.findings), classes)
 
 
-def _check_records(run: RunDirectory, workload: Command, samples: RunSamples, parts: _Parts) -> list[Ran]:
-    """All programs as recorded, compared with the scenario and the files."""
+def _check_records(
+    run: RunDirectory, workload: Command, network: Network, samples: RunSamples, parts: _Parts
+) -> list[Ran]:
+    """All programs of a workload as recorded, compared with the scenario and the files."""
     found: list[Ran] = []
     rows: list[Finding] = []
+    by_machine: dict[str, list[Mapping[str, Any]]] = {}
     for machine in workload.machines:
         records = samples.records.get(machine, ())
-        ran, missing = read_records(workload, machine, run.nodes[machine].zero_ns, records)
-        written = outputs(records)
+        own: list[Mapping[str, Any]] = [each for each in records if _of_workload(each, workload, run, machine)]
+        by_machine[machine] = own
+        ran, missing = read_records(workload, machine, run.nodes[machine].zero_ns, own, network.events)
+        written = outputs(own)
         rows += missing
         for each in ran:
             rows += check_ran(each, written)
@@ -108,13 +120,26 @@ def _check_records(run: RunDirectory, workload: Command, samples: RunSamples, pa
                 where = f"nodes/{machine}/programs/{name}.{stream}"
                 rows.append(Finding(None, where, f"the {len(data)} bytes of the records", f"{len(seen)} bytes"))
         found += ran
-    if run.clock == "virtual":  # clocks of machines have one zero only there
+    exact = run.clock == "virtual"
+    if exact:  # clocks of machines have one zero only there
         rows += check_order(workload, found)
+    zeros_ns = {machine: run.nodes[machine].zero_ns for machine in workload.machines}
+    rows += check_events(network.events, workload, found, by_machine, zeros_ns, exact=exact)
     parts.findings.append(as_table(rows))
     return found
 
 
-def _machines(run: RunDirectory, workload: Command, ran: Sequence[Ran]) -> _Machines:
+def _of_workload(record: Mapping[str, Any], workload: Command, run: RunDirectory, machine: str) -> bool:
+    """Whether a record is of the step that runs a workload's programs; one that names no step of programs is."""
+    steps = run.jobs.get(machine, {}).get("steps", ())
+    place = record.get("step")
+    options = steps[place].get("options", {}) if isinstance(place, int) and place < len(steps) else {}
+    names = {each.get("name") for each in options.get("programs", ())}
+    return not names or bool(names & workload.programs.keys())
+
+
+def _machines(run: RunDirectory, found: Sequence[tuple[Command, Sequence[Ran]]]) -> _Machines:
+    names = {name for workload, _ in found for name in workload.machines}
     own: dict[str, str] = {}
     others: set[str] = set()
     ends: dict[str, str] = {}
@@ -123,27 +148,34 @@ def _machines(run: RunDirectory, workload: Command, ran: Sequence[Ran]) -> _Mach
             if not interface.address:
                 continue
             ends[interface.address] = end_name(f"wire/{interface.segment}.pcapng", f"{name}:{interface.device}")
-            if name in workload.machines:
+            if name in names:
                 own[interface.address] = name
             else:
                 others.add(interface.address)
     by_machine: dict[str, list[Ran]] = {}
-    for each in ran:
-        by_machine.setdefault(each.machine, []).append(each)
-    return _Machines(own, frozenset(others), ends, by_machine)
+    listeners: dict[tuple[str, str, int], list[Ran]] = {}
+    for workload, ran in found:
+        for each in ran:
+            by_machine.setdefault(each.machine, []).append(each)
+            for protocol in ("tcp", "udp"):
+                port = getattr(each.program.ready, protocol, None)
+                number = None if port is None else port_number(workload, port)
+                if number is not None:
+                    listeners.setdefault((protocol, each.machine, number), []).append(each)
+    return _Machines(own, frozenset(others), ends, by_machine, listeners)
 
 
 def _streams(
     run: RunDirectory,
     frames: pl.DataFrame,
-    workload: Command,
+    ports: Sequence[Port],
     machines: _Machines,
     transit: Transit,
     parts: _Parts,
 ) -> None:
     """Connections to named ports, from SYN to end."""
-    ports = {port.tcp for port in workload.ports.values() if port.tcp is not None}
-    found = conversations(run, frames, [(address, port) for address in machines.own for port in sorted(ports)])
+    numbers = {port.tcp for port in ports if port.tcp is not None}
+    found = conversations(run, frames, [(address, port) for address in machines.own for port in sorted(numbers)])
     own = [each for each in found.all if each.client[0] in machines.own]
     explained = [
         Explained(each.number, reply, 0, len(way.data), None, CLASS) for each in own for reply, way in each.ways.items()
@@ -151,7 +183,9 @@ def _streams(
     rows = found.frames.filter(pl.col("conn").is_in([each.number for each in own])).select("row")
     parts.classes.append(found.classes(explained).drop("call").join(rows, on="row", how="semi"))
     parts.findings += [found.findings, found.balance(transit)]
-    parts.findings.append(as_table([*_check_ends(own), *_check_accepts(own, found, workload, machines, run)]))
+    parts.findings.append(as_table(_check_ends(own)))
+    if run.clock == "virtual":
+        parts.findings.append(as_table([*_check_accepts(own, machines), *_check_pauses(own, machines)]))
 
 
 def _check_ends(found: Sequence[Conversation]) -> Iterator[Finding]:
@@ -164,25 +198,30 @@ def _check_ends(found: Sequence[Conversation]) -> Iterator[Finding]:
         yield Finding(None, f"{_named(each)} end", "FIN of both sides, or RST", f"none of the {open_by[0]}", rows)
 
 
-def _check_accepts(
-    found: Sequence[Conversation], all_: Conversations, workload: Command, machines: _Machines, run: RunDirectory
-) -> Iterator[Finding]:
-    """A server's kernel accepts only while the program that listens there runs."""
-    if run.clock != "virtual":
-        return
-    listeners = {
-        (each.machine, port_number(workload, each.program.ready.tcp)): each
-        for ran in machines.ran.values()
-        for each in ran
-        if each.program.ready is not None and each.program.ready.tcp is not None
-    }
+def _check_accepts(found: Sequence[Conversation], machines: _Machines) -> Iterator[Finding]:
+    """A server's kernel accepts only while a program that listens there runs: not after an event has killed it."""
     for each in found:
-        service = listeners.get((each.server_machine, each.server[1]))
-        if service is None or each.refused or each.answered_ns is None:
+        services = machines.listeners.get(("tcp", each.server_machine, each.server[1]), ())
+        at_ns = each.answered_ns
+        if not services or each.refused or at_ns is None or any(one.lives_at(at_ns) for one in services):
             continue
-        if not service.start_ns <= each.answered_ns <= service.end_ns:
-            expected = f"while {service.name} runs, {service.start_ns} to {service.end_ns} ns"
-            yield Finding(None, f"{_named(each)} accepted", expected, f"at {each.answered_ns} ns")
+        lives = [(one.name, life) for one in services for life in one.lives]
+        expected = "; ".join(f"while {name} runs, {life.start_ns} to {life.end_ns} ns" for name, life in lives)
+        yield Finding(None, f"{_named(each)} accepted", expected, f"at {at_ns} ns")
+
+
+def _check_pauses(found: Sequence[Conversation], machines: _Machines) -> Iterator[Finding]:
+    """A kernel accepts a connection for a program that is paused, which writes nothing to it before it continues."""
+    for each in found:
+        services = machines.listeners.get(("tcp", each.server_machine, each.server[1]), ())
+        sent = each.ways[True].sent
+        if len(services) != 1 or each.answered_ns is None or not sent:
+            continue
+        for since, until in pauses(services[0]):
+            first = sent[0]
+            if since <= each.answered_ns and first.at_ns < until:
+                expected = f"no byte of {services[0].name}, which is paused until {until} ns"
+                yield Finding(None, f"{_named(each)} reply", expected, f"at {first.at_ns} ns", [first.row])
 
 
 def _named(each: Conversation) -> str:
@@ -190,9 +229,11 @@ def _named(each: Conversation) -> str:
     return f"TCP {near}:{near_port} > {far}:{far_port}"
 
 
-def _datagrams(frames: pl.DataFrame, workload: Command, machines: _Machines, transit: Transit, parts: _Parts) -> None:
+def _datagrams(
+    frames: pl.DataFrame, named: Sequence[Port], machines: _Machines, transit: Transit, parts: _Parts
+) -> None:
     """Datagrams from and to named ports, with all their fragments."""
-    ports = [port.udp for port in workload.ports.values() if port.udp is not None]
+    ports = [port.udp for port in named if port.udp is not None]
     own = list(machines.own)
     headed = frames.filter(
         pl.col("protocol") == flows.UDP,
@@ -225,27 +266,22 @@ def _datagrams(frames: pl.DataFrame, workload: Command, machines: _Machines, tra
     parts.findings.append(check_balance(placed, sides, pl.format("a datagram of {}", "udp_length"), transit))
 
 
-def _messages(frames: pl.DataFrame, workload: Command, machines: _Machines, parts: _Parts) -> None:
+def _messages(frames: pl.DataFrame, ports: Sequence[Port], machines: _Machines, parts: _Parts) -> None:
     """ICMP echo where a port names it, and port unreachable only where no program has the port."""
     of_own = frames.filter(pl.col("protocol") == flows.ICMP, pl.col("source").is_in(list(machines.own)))
-    if any(port.icmp for port in workload.ports.values()):
+    if any(port.icmp for port in ports):
         packets = of_own.filter(pl.col("icmp_type").is_in(_ECHO)).select("source", "target", "ip_id").unique()
         echoes = of_own.join(packets, on=["source", "target", "ip_id"], how="semi")
         parts.take(echoes["row"])
-    listeners = {
-        (each.machine, port_number(workload, each.program.ready.udp)): each
-        for ran in machines.ran.values()
-        for each in ran
-        if each.program.ready is not None and each.program.ready.udp is not None
-    }
     closed = of_own.filter(
         pl.col("icmp_type") == _UNREACHABLE, pl.col("direction") == OUTBOUND, pl.col("fate").is_null()
     )
     rows = []
     for row, source, port, at_ns in closed.select("row", "source", "target_port", "time_ns").iter_rows():
-        service = listeners.get((machines.own[source], port))
-        if service is not None and service.ready_ns is not None and service.ready_ns <= at_ns <= service.end_ns:
-            expected = f"a socket of {service.name} on UDP port {port}"
+        services = machines.listeners.get(("udp", machines.own[source], port), ())
+        serving = [each.name for each in services if each.serves_at(at_ns)]
+        if serving:
+            expected = f"a socket of {serving[0]} on UDP port {port}"
             rows.append(Finding(None, f"ICMP of {source}", expected, "port unreachable", [row]))
     parts.findings.append(as_table(rows))
 

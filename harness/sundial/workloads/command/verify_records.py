@@ -4,30 +4,115 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sundial.model.program_events import Signal
+from sundial.model.timeline import Event
 from sundial.observe.programs import STREAMS, fnv1a
 from sundial.verify.findings import Finding
 from sundial.workloads.command.model import Command, Program, Text
-from sundial.workloads.command.model_fields import Signal
 
-RECORD = "program"
+RECORD, EVENT = "program", "event"
 NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True)
+class Met:
+    """What a machine recorded of an event. Times in ns since zero of the run."""
+
+    number: int
+    name: str
+    verb: str
+    due_ns: int
+    """By the machine's own zero, which under the real clock is when its programs could start."""
+    late_ns: int
+    at_ns: int
+    state: str
+    met: bool
+    signal: str | None = None
+    """That of a kill, as the timeline has it."""
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any], zero_ns: int, signal: str | None = None) -> Met:
+        """As recorded, with clock readings."""
+        number, name, verb, state = (record[field] for field in ("number", "name", "verb", "state"))
+        at_ns = record["at"] - zero_ns
+        return cls(number, name, verb, record["due"], record["late"], at_ns, state, record["met"], signal)
+
+    @property
+    def was_due_ns(self) -> int:
+        """When it was due, on the axis of `at_ns`."""
+        return self.at_ns - self.late_ns
+
+    @property
+    def ends(self) -> bool:
+        """Whether programs end by it."""
+        return self.verb in ("kill", "restart")
+
+
+@dataclass(frozen=True)
+class Life:
+    """From one start of a program to its end. Times in ns since zero of the run."""
+
+    start_ns: int
+    ready_ns: int | None
+    end_ns: int
+    status: int | None
+    signal: int | None
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any], zero_ns: int) -> Life:
+        """As recorded, with clock readings."""
+        ready_ns = None if record["ready"] is None else record["ready"] - zero_ns
+        return cls(record["start"] - zero_ns, ready_ns, record["end"] - zero_ns, record["status"], record["signal"])
+
+    @property
+    def ended(self) -> str:
+        """Its end in words."""
+        return ended({"status": self.status, "signal": self.signal})
+
+
+@dataclass(frozen=True)
 class Ran:
-    """One program on one machine, as recorded. Times in ns since zero of the run."""
+    """One program on one machine, as recorded."""
 
     machine: str
     name: str
     program: Program
-    start_ns: int
-    ready_ns: int | None
-    end_ns: int
+    lives: Sequence[Life]
+    """One, and another for each time that an event started it again."""
     record: Mapping[str, Any]
+    events: Sequence[Met] = ()
+    """What the timeline did to it, in time."""
+
+    @property
+    def start_ns(self) -> int:
+        """Its first start."""
+        return self.lives[0].start_ns
+
+    @property
+    def ready_ns(self) -> int | None:
+        """When it was first ready."""
+        return next((life.ready_ns for life in self.lives if life.ready_ns is not None), None)
+
+    @property
+    def end_ns(self) -> int:
+        """Its last end."""
+        return self.lives[-1].end_ns
+
+    def lives_at(self, at_ns: int) -> bool:
+        """Whether it runs at an instant."""
+        return any(life.start_ns <= at_ns <= life.end_ns for life in self.lives)
+
+    def serves_at(self, at_ns: int) -> bool:
+        """Whether it is ready at an instant."""
+        return any(life.ready_ns is not None and life.ready_ns <= at_ns <= life.end_ns for life in self.lives)
+
+    def hits(self, life: Life) -> list[Met]:
+        """The events that sent it a signal that ends programs, in a life."""
+        return [each for each in self.events if each.ends and life.start_ns <= each.at_ns <= life.end_ns]
 
     def row(self, field: str, expected: object, seen: object) -> Finding:
         """A finding about it."""
@@ -35,28 +120,39 @@ class Ran:
 
 
 def read_records(
-    workload: Command, machine: str, zero_ns: int, records: Iterable[Mapping[str, Any]]
+    workload: Command,
+    machine: str,
+    zero_ns: int,
+    records: Sequence[Mapping[str, Any]],
+    events: Sequence[Event] = (),
 ) -> tuple[list[Ran], list[Finding]]:
-    """The programs of a machine; a finding where they are not those of the scenario, each once and in order."""
+    """The programs of a machine, with what events did to them; a finding where they are not those of the scenario, each
+    once and in order."""
     found = [each for each in records if each["type"] == RECORD]
     planned = [(name, workload.programs[name].role) for name, where in workload.instances if where == machine]
     seen = [(str(each.get("name")), str(each.get("role"))) for each in found]
     if seen != planned:
         words = [", ".join(f"{role} {name}" for name, role in each) or "none" for each in (planned, seen)]
         return [], [Finding(None, f"program {machine} records", words[0], words[1])]
+    met = [Met.of(each, zero_ns, _signal(events, each)) for each in records if each["type"] == EVENT]
     ran = [
         Ran(
             machine,
             name,
             workload.programs[name],
-            each["start"] - zero_ns,
-            None if each["ready"] is None else each["ready"] - zero_ns,
-            each["end"] - zero_ns,
+            [Life.of(life, zero_ns) for life in [*each.get("before", ()), each]],
             each,
+            [event for event in met if event.met and event.name == name],
         )
         for (name, _), each in zip(planned, found, strict=True)
     ]
     return ran, []
+
+
+def _signal(events: Sequence[Event], record: Mapping[str, Any]) -> str | None:
+    """The signal of a kill."""
+    number = record["number"]
+    return (events[number].signal or "KILL") if record["verb"] == "kill" and number < len(events) else None
 
 
 def check_ran(ran: Ran, outputs: Mapping[tuple[str, str], bytes]) -> Iterator[Finding]:
@@ -74,7 +170,8 @@ def _check_times(ran: Ran) -> Iterator[Finding]:
     service = ran.program.role == "service"
     if service != (ran.ready_ns is not None):
         yield ran.row("ready", "a time" if service else "none", ran.record["ready"])
-    times = [ran.start_ns, *([ran.ready_ns] if ran.ready_ns is not None else []), ran.end_ns]
+    steps = [(life.start_ns, life.ready_ns, life.end_ns) for life in ran.lives]
+    times = [at_ns for step in steps for at_ns in step if at_ns is not None]
     if times != sorted(times):
         yield ran.row("times", "start, ready, end in order", ", ".join(map(str, times)))
     if ran.program.at is not None and ran.start_ns < ran.program.at:
@@ -85,23 +182,36 @@ def _check_times(ran: Ran) -> Iterator[Finding]:
 
 
 def _check_end(ran: Ran) -> Iterator[Finding]:
-    expect, record = ran.program.expect, ran.record
-    status, signal = record["status"], record["signal"]
-    if (status is None) == (signal is None):
-        yield ran.row("end", "a status or a signal", f"status {status}, signal {signal}")
+    expect, record, last = ran.program.expect, ran.record, ran.lives[-1]
+    if any((life.status is None) == (life.signal is None) for life in ran.lives):
+        yield ran.row("end", "a status or a signal", f"status {last.status}, signal {last.signal}")
     if record["timed_out"]:
-        yield ran.row("end", f"within {ran.program.timeout} ms", f"timed out; {ended(record)}")
+        yield ran.row("end", f"within {ran.program.timeout} ms", f"timed out; {last.ended}")
         return
-    if ran.program.role == "service" and not record["stopped"]:
-        yield ran.row("end", "when all jobs had ended", f"by itself; {ended(record)}")
+    hits = ran.hits(last)
+    if ran.program.role == "service" and not record["stopped"] and not hits:
+        yield ran.row("end", "when all jobs had ended", f"by itself; {last.ended}")
         return
     if ran.program.role == "job" and record["stopped"]:
         yield ran.row("end", "by itself", "stopped")
     if expect.signal is not None:
-        if signal != Signal.NUMBERS[expect.signal]:
-            yield ran.row("end", f"signal {expect.signal}", ended(record))
-    elif (expect.status is not None or ran.program.role == "job") and status != (expect.status or 0):
-        yield ran.row("status", expect.status or 0, ended(record))
+        if last.signal != Signal.NUMBERS[expect.signal]:
+            yield ran.row("end", f"signal {expect.signal}", last.ended)
+    elif expect.status is not None or (ran.program.role == "job" and not hits):
+        if last.status != (expect.status or 0):
+            yield ran.row("status", expect.status or 0, last.ended)
+    elif not record["stopped"] and any(each.signal == "KILL" for each in hits):
+        # Without words of the scenario: what the event did to it.
+        yield from _killed(ran, last)
+    for life in ran.lives[:-1]:
+        if any(each.signal == "KILL" for each in ran.hits(life)):
+            yield from _killed(ran, life)
+
+
+def _killed(ran: Ran, life: Life) -> Iterator[Finding]:
+    """SIGKILL cannot be caught. A program that had just ended has its own status."""
+    if life.signal != Signal.NUMBERS["KILL"] and life.status != 0:
+        yield ran.row("end", "signal KILL, of the timeline", life.ended)
 
 
 def _check_output(ran: Ran, stream: str, data: bytes) -> Iterator[Finding]:
@@ -143,7 +253,7 @@ def check_order(workload: Command, ran: Sequence[Ran]) -> Iterator[Finding]:
     for each in ran:
         for name in each.program.after:
             for other in by_name.get(name, ()):
-                since = other.ready_ns if other.program.role == "service" else other.end_ns
+                since = other.ready_ns if other.program.role == "service" else other.lives[0].end_ns
                 if since is not None and each.start_ns < since:
                     what = f"after {name} of {other.machine}, at {since} ns"
                     yield each.row("start", what, f"at {each.start_ns} ns")

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DCE RPC in captures: what names a PDU, read from the bytes, and the same fields as tshark has them.
-
-tshark finds PDUs by their first bytes, since no port is theirs. So does WireGuard's dissector, which takes those that
-begin with 04 00 00 00 for its own: it is left out. A client's port that belongs to another protocol hides its PDUs.
-"""
+"""DCE RPC in captures: what names a PDU, read from the bytes."""
 
 from __future__ import annotations
 
@@ -13,8 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from sundial.observe.headers import Headers
 from sundial.observe.pcap import Capture, Interface
-from sundial.observe.workload import Dissection, Field, ServerPorts
+from sundial.observe.workload import Reader
 from sundial.workloads.dce.expect_pdu import HEADER, VERSION, BadPdu, Type, parse
 
 _PAYLOAD = 42
@@ -23,47 +20,35 @@ _UDP = 17
 
 
 class _Dce:
-    """`dce_activity` as a UUID's text. `dcerpc_*` are tshark's."""
+    """`dce_activity` as a UUID's text."""
 
-    fields = (
-        Field("dcerpc_type", "dcerpc.pkt_type", "number"),
-        Field("dcerpc_sequence", "dcerpc.dg_seqnum", "number"),
-        Field("dcerpc_fragment", "dcerpc.dg_frag_num", "number"),
-        Field("dcerpc_length", "dcerpc.dg_frag_len", "number"),
-        Field("dcerpc_opnum", "dcerpc.opnum", "number"),
-        Field("dcerpc_activity", "dcerpc.dg_act_id", "first"),
-        Field("dcerpc_interface", "dcerpc.dg_if_id", "first"),
-    )
-    computed: Mapping[str, type[pl.DataType]] = {
+    columns: Mapping[str, type[pl.DataType]] = {
         "dce_type": pl.UInt32, "dce_flags": pl.UInt32, "dce_serial": pl.UInt32, "dce_sequence": pl.UInt32,
         "dce_fragment": pl.UInt32, "dce_length": pl.UInt32, "dce_opnum": pl.UInt32, "dce_activity": pl.String,
         "dce_interface": pl.String, "dce_asks": pl.Boolean,
     }  # fmt: skip
 
-    def carried_by(self, capture: Capture, interface: Interface) -> bool:
-        return bool(_alike(capture, interface).any())
+    def carried_by(self, interface: Interface, headers: Headers) -> bool:
+        return bool(_alike(headers).any())
 
-    def options(self, ports: ServerPorts) -> Sequence[str]:
-        return ("--disable-protocol wg",)
-
-    def compute(self, capture: Capture, interface: Interface) -> Sequence[pl.Series]:
+    def read(self, capture: Capture, interface: Interface, headers: Headers) -> Sequence[pl.Series]:
         rows: list[dict[str, object]] = [{}] * len(interface.blocks)
-        places = np.flatnonzero(_alike(capture, interface))
+        places = np.flatnonzero(_alike(headers))
         for place, block in zip(places.tolist(), interface.blocks[places].tolist(), strict=True):
             rows[place] = read(capture.packet(block))
         return [
             pl.Series(column, [row.get(column) for row in rows], dtype, strict=True)
-            for column, dtype in self.computed.items()
+            for column, dtype in self.columns.items()
         ]
 
 
-def _alike(capture: Capture, interface: Interface) -> NDArray[np.bool_]:
+def _alike(headers: Headers) -> NDArray[np.bool_]:
     """Frames whose UDP payload begins as a PDU does: version, type, data representation."""
-    octets = capture.octets(interface)
-    ip = (octets.number(12, 2) == 0x0800) & (octets.number(14, 1) == 0x45)
-    udp = (octets.number(23, 1) == _UDP) & (octets.number(20, 2) & 0x1FFF == 0) & octets.has(_PAYLOAD + HEADER)
-    version, kind = octets.number(_PAYLOAD, 1) & 0x0F, octets.number(_PAYLOAD + 1, 1)
-    integers, others = octets.number(_PAYLOAD + 4, 1), octets.number(_PAYLOAD + 5, 2)
+    octets, heads = headers.octets, headers.heads
+    ip = (heads.number(12, 2) == 0x0800) & (heads.number(14, 1) == 0x45)
+    udp = (heads.number(23, 1) == _UDP) & (heads.number(20, 2) & 0x1FFF == 0) & octets.has(_PAYLOAD + HEADER)
+    version, kind = heads.number(_PAYLOAD, 1) & 0x0F, heads.number(_PAYLOAD + 1, 1)
+    integers, others = heads.number(_PAYLOAD + 4, 1), heads.number(_PAYLOAD + 5, 2)
     plain = ((integers == 0x00) | (integers == 0x10)) & (others == 0)
     found: NDArray[np.bool_] = ip & udp & (version == VERSION) & (kind <= max(Type)) & plain
     return found
@@ -85,4 +70,4 @@ def read(frame: bytes) -> dict[str, object]:
     }  # fmt: skip
 
 
-KIND: Dissection = _Dce()
+KIND: Reader = _Dce()

@@ -143,7 +143,7 @@ class _Verification(Verification[Service]):
         return partial(within, stretches)
 
     def verdict(self) -> Verdict:
-        rows: list[Finding] = [*self._unowned(), *self._read_differently()]
+        rows: list[Finding] = [*self._unowned()]
         rows += check_layouts(self.traffic, {number: self._call_of(number) for number in self.owner})
         seen: list[dict[str, Any]] = []
         again: list[Finding] = []
@@ -196,18 +196,6 @@ class _Verification(Verification[Service]):
         for each in self.unowned:
             if each.datagram.sent:
                 yield Finding(None, "dce.sent", "PDUs of activities that call here", each.reason, each.datagram.rows)
-
-    def _read_differently(self) -> Iterator[Finding]:
-        """Fields that tshark reads otherwise, where it takes a frame for DCE RPC at all."""
-        names = ("type", "sequence", "fragment", "length", "opnum", "activity", "interface")
-        rows = self.frames.join(self.seen.select("row"), on="row", how="semi").filter(
-            pl.col("dce_type").is_not_null(), pl.col("dcerpc_type").is_not_null()
-        )
-        for name in names:
-            mine, theirs = f"dce_{name}", f"dcerpc_{name}"
-            wrong = rows.filter(pl.col(mine).ne_missing(pl.col(theirs)))
-            for row, one, other in wrong.select("row", mine, theirs).iter_rows():
-                yield Finding(None, f"dce.{name}", f"{one}, read from the bytes", f"{other} by tshark", [row])
 
     def _findings(self, sides: Sides, replay: Replay[Any]) -> Iterator[Finding]:
         ids = {call.sequence: call.id for call in sides.activity.calls}

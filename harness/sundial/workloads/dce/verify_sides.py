@@ -217,7 +217,7 @@ def replay_servers(
 
 
 def _is_called(sides: Sides) -> bool:
-    return any(pdu.type == Type.REQUEST and pdu.interface != CONV for _, _, pdu in sides.server.arrived)
+    return any(pdu.interface != CONV for _, _, pdu in sides.server.arrived)
 
 
 def _boot_time(every: Iterable[Sides]) -> int:

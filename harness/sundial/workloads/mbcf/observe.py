@@ -13,8 +13,9 @@ from pathlib import Path
 
 import polars as pl
 
+from sundial.observe.headers import Headers
 from sundial.observe.pcap import Capture, Interface
-from sundial.observe.workload import Dissection, Field, ServerPorts
+from sundial.observe.workload import Reader
 from sundial.workloads.mbcf.wire import (
     ACK,
     CLOSE,
@@ -83,25 +84,20 @@ class _Mbcf:
     all that stays the same when a frame is sent again, so of what it asks for; `mbcf_content`: of the payload
     behind the head of a part."""
 
-    fields: Sequence[Field] = ()
-    computed: Mapping[str, type[pl.DataType]] = {
+    columns: Mapping[str, type[pl.DataType]] = {
         **{f"mbcf_{name}": pl.UInt32 for name in _NUMBERS},
         **{f"mbcf_{name}": pl.UInt64 for name in _WIDE},
         "mbcf_data": pl.String,
     }
 
-    def carried_by(self, capture: Capture, interface: Interface) -> bool:
-        kinds = capture.octets(interface).number(_ETHERTYPE_AT, len(_ETHERTYPE))
-        return bool((kinds == int.from_bytes(_ETHERTYPE)).any())
+    def carried_by(self, interface: Interface, headers: Headers) -> bool:
+        return bool((headers.heads.number(_ETHERTYPE_AT, len(_ETHERTYPE)) == ETHERTYPE).any())
 
-    def options(self, ports: ServerPorts) -> Sequence[str]:
-        return ()
-
-    def compute(self, capture: Capture, interface: Interface) -> Sequence[pl.Series]:
+    def read(self, capture: Capture, interface: Interface, headers: Headers) -> Sequence[pl.Series]:
         rows = [read_frame(capture.packet(block)) for block in interface.each()]
         return [
             pl.Series(column, [row.get(column) for row in rows], dtype, strict=True)
-            for column, dtype in self.computed.items()
+            for column, dtype in self.columns.items()
         ]
 
 
@@ -153,4 +149,4 @@ def _head_bytes(op: int, flags: int, status: int) -> int:
     return PART_HEAD if op == FIFO and flags & PART else 0
 
 
-KIND: Dissection = _Mbcf()
+KIND: Reader = _Mbcf()

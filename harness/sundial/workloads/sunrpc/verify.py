@@ -95,15 +95,14 @@ class _SunRpc(SocketDefaults):
         return Setting(options, least_window(step, serving))
 
     def datagram_key(self) -> pl.Expr:
-        """tshark does not dissect a reply whose call it has not seen, as on a fate interface; the xid is the first word
-        of the message, the type (0 call, 1 reply) the second (RFC 5531 section 9)."""
+        """The xid is the first word of the message, the type (0 call, 1 reply) the second (RFC 5531 section 9)."""
         head = pl.col("udp_head")
         message = head.str.contains(r"^.{8}0000000[01]")
-        xid = pl.when(message).then(head.str.slice(0, 8)).str.to_integer(base=16, strict=False)
-        return pl.coalesce(pl.col("rpc_xid").cast(pl.Int64), xid)
+        return pl.when(message).then(head.str.slice(0, 8)).str.to_integer(base=16, strict=False)
 
     def unsampled(self, calls: pl.DataFrame, settings: Sequence[Setting]) -> pl.DataFrame:
-        """The call with a reply that ends each batch of one-way calls; a caller numbers its calls without a gap."""
+        """The call with a reply that ends each batch of one-way calls, and fails as they do; a caller numbers its calls
+        without a gap."""
         batches = calls.filter(pl.col("setting").is_in(one_way(settings))).sort("id")
         return (
             batches.group_by("client", "batch", maintain_order=True)
@@ -114,9 +113,7 @@ class _SunRpc(SocketDefaults):
                 call=pl.col("call") + 1,
                 xid=(pl.col("xid") + 1) % (1 << 32),
                 start_ns=pl.col("end_ns"),
-                ok=pl.lit(True),
                 retransmits=pl.lit(None, pl.Int32),
-                error=pl.lit(None, pl.String),
             )
             .select(calls.columns)
         )

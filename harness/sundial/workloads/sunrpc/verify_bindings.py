@@ -45,7 +45,7 @@ UNPROVEN = (
 )
 _IN_HEXADECIMAL = {name: f"{number:08x}" for name, number in IP_PROTOCOL.items()}
 
-GETPORT, PORTMAP_VERSION_2 = "3", "100000"
+GETPORT = 3
 REAL_CLOCK_SLACK_NS = 50_000_000
 """A guest's clock and the fabric's agree only so well without virtual time."""
 EARLY_NS = 5_000_000
@@ -162,18 +162,24 @@ def _lengths(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     """GETPORT calls and replies must have their one length."""
     mtu = min((item.mtu for node in run.nodes.values() for item in node.interfaces), default=1500)
     expected = expect_getport(Shape("udp", "getport", 0, mtu))
-    getport = udp.filter(
-        pl.col("rpc_procedure") == GETPORT,
-        pl.col("rpc_program") == PORTMAP_VERSION_2,
-        pl.col("fragment_offset") == 0,
-        pl.col("udp_length").is_not_null(),
-    ).with_columns(
-        reply=~pl.col("asks"),
-        call=pl.lit(None, pl.UInt32),
-        length=pl.when("asks")
-        .then(sum(each.data for each in expected.request.packets))
-        .otherwise(sum(each.data for each in expected.reply.packets)),
-        rows=pl.concat_list("row"),
+    names = ["client_address", "client_port", "rpc_xid"]
+    head = pl.col("udp_head")
+    words = {3: PORTMAP, 5: GETPORT}
+    asked = udp.filter("asks", *(head.str.slice(8 * at, 8) == f"{word:08x}" for at, word in words.items()))
+    getport = (
+        udp.join(asked.select(names).unique(), on=names, how="semi", maintain_order="left")
+        .filter(
+            pl.col("fragment_offset") == 0,
+            pl.col("udp_length").is_not_null(),
+        )
+        .with_columns(
+            reply=~pl.col("asks"),
+            call=pl.lit(None, pl.UInt32),
+            length=pl.when("asks")
+            .then(sum(each.data for each in expected.request.packets))
+            .otherwise(sum(each.data for each in expected.reply.packets)),
+            rows=pl.concat_list("row"),
+        )
     )
     field = pl.when("reply").then(pl.lit("binding.reply.length")).otherwise(pl.lit("binding.request.length"))
     return findings(getport, pl.col("udp_length") != pl.col("length"), field, pl.col("length"), pl.col("udp_length"))
@@ -187,7 +193,7 @@ def _contents(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     ends = (ETHERNET_HEADER + table["ip_length"].cast(pl.Int64)).to_numpy()
     lengths = np.minimum(table["udp_length"].cast(pl.Int64).to_numpy() - UDP_HEADER, ends - head)
     shown = [bytes(row[:length]).hex() for row, length in zip(octets.matrix(head, _SHOWN), lengths, strict=True)]
-    words = (CALL_TYPE, RPC_VERSION, PORTMAP, 2, int(GETPORT), 0, 0, 0, 0)
+    words = (CALL_TYPE, RPC_VERSION, PORTMAP, 2, GETPORT, 0, 0, 0, 0)
     call = "".join(f"{word:08x}" for word in words)
     asked = pl.concat_str(
         pl.lit(call),

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record marks in TCP streams (RFC 5531 section 11).
 
-tshark reports the fragments of a record with the frame in which they end. It does not report a record whose last
-fragment is empty as a message, nor the reply to it, so that what it leaves out is read from the marks themselves: four
-bytes at positions that follow from one another, in the payloads as they are in the capture.
+Four bytes at positions that follow from one another, in the payloads as they are in the capture. Where each is the one
+that is expected, in one segment, they are compared together; elsewhere a message's marks are read one after another.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ import re
 
 import polars as pl
 
+from sundial.observe import octets_of
+from sundial.observe.headers import ETHERNET
 from sundial.verify.findings import findings
-from sundial.verify.sockets.protocol import Message, Streams
+from sundial.verify.sockets.protocol import Files, Message, Streams
 from sundial.verify.sockets.stream import PLACES, NotRecorded, Stream, payloads
 
 MARK = 4
@@ -104,53 +105,79 @@ def walk(stream: Stream, begin: int) -> tuple[tuple[int, ...], int] | None:
 def check_records(streams: Streams) -> pl.DataFrame:
     """Findings about the record marks of messages over TCP."""
     side = ["call", "reply"]
-    table = (
-        streams.messages.join(
-            streams.expected.select(*side, "payload", expected_records="records"), on=side, how="inner"
-        )
-        .filter(pl.col("bytes") == pl.col("payload"))
-        .with_columns(fragments=_dissected())
-    )
-    read = _read(table.filter(pl.col("fragments").is_null()), streams)
-    table = table.join(read, on=side, how="left").with_columns(fragments=pl.coalesce("fragments", "read"))
+    table = streams.messages.join(
+        streams.expected.select(*side, "payload", expected_records="records"), on=side, how="inner"
+    ).filter(pl.col("bytes") == pl.col("payload"))
+    table = table.join(_read(table, streams), on=side, how="left")
     wrong = pl.col("fragments").is_null() | (pl.col("fragments") != pl.col("expected_records"))
     seen = pl.col("fragments").fill_null("no record mark")
     return findings(table, wrong, "records", pl.col("expected_records"), seen)
 
 
-def _dissected() -> pl.Expr:
-    """Fragment lengths as tshark gave them, null where it did not give a whole record."""
-    whole = pl.col("lasts").str.ends_with("1") & (pl.col("lasts").str.count_matches("1") == 1)
-    return pl.when(whole).then("records")
-
-
-def _read(unsaid: pl.DataFrame, streams: Streams) -> pl.DataFrame:
-    """The same from the marks, for the messages in `unsaid`: call, reply, read."""
+def _read(messages: pl.DataFrame, streams: Streams) -> pl.DataFrame:
+    """Fragment lengths from the marks of `messages`: call, reply, fragments."""
     side = ["call", "reply"]
-    schema = {"call": pl.UInt32, "reply": pl.Boolean, "read": pl.String}
-    if unsaid.is_empty():
-        return pl.DataFrame(schema=schema)
-    known = streams.places.select(*side, "begin").join(unsaid.select(*side, "expected_records"), on=side, how="inner")
-    marks = known.select(*side, mark=_marks()).explode("mark", empty_as_null=True)
+    known = streams.places.select(*side, "begin").join(messages.select(*side, "expected_records"), on=side, how="inner")
+    marks = known.select(*side, mark=_marks(), size=_sizes()).explode("mark", "size", empty_as_null=True)
+    marks = marks.with_columns(last=pl.col("mark") == pl.col("mark").max().over(side))
     pieces = streams.segments.filter(pl.col("fresh") > 0).select(
         *side, "row", "capture", "frame", "pos", "stop", *PLACES
     )
     near = pieces.join(marks, on=side, how="inner").filter(
         pl.col("pos") < pl.col("mark") + MARK, pl.col("stop") > pl.col("mark")
     )
-    data = payloads(streams.files, near.select("row", "capture", "frame", *PLACES).unique())
+    others = known.join(_as_expected(near, marks, streams.files), on=side, how="anti")
+    theirs = pieces.join(others, on=side, how="semi")
+    data = payloads(streams.files, theirs.select("row", "capture", "frame", *PLACES).unique())
     pieces_of: dict[tuple[int, bool], set[tuple[int, bytes]]] = {}
-    for call, reply, row, pos in near.select(*side, "row", "pos").iter_rows():
+    for call, reply, row, pos in theirs.select(*side, "row", "pos").iter_rows():
         pieces_of.setdefault((call, reply), set()).add((pos, data.get(row, b"")))
     rows = []
-    for call, reply, begin in known.select(*side, "begin").iter_rows():
-        record = walk(Stream(pieces_of.get((call, reply), ())), begin)
-        rows.append((call, reply, ",".join(map(str, record[0])) if record else None))
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    for call, reply, begin, expected in others.select(*side, "begin", "expected_records").iter_rows():
+        rows.append((call, reply, _seen(Stream(pieces_of.get((call, reply), ())), begin, expected)))
+    schema = {"call": pl.UInt32, "reply": pl.Boolean, "fragments": pl.String}
+    right = known.join(others, on=side, how="anti").select(*side, fragments="expected_records")
+    return pl.concat([right, pl.DataFrame(rows, schema=schema, orient="row")])
+
+
+def _seen(stream: Stream, begin: int, expected: str) -> str | None:
+    """Fragment lengths of the record that should begin at `begin`. That a stream's positions are wrong is said
+    elsewhere: a record is right too where the message begins with it."""
+    found = [walk(stream, place) for place in (begin, stream.begin)]
+    texts = [",".join(map(str, record[0])) for record in found if record]
+    return expected if expected in texts else next(iter(texts), None)
+
+
+def _as_expected(near: pl.DataFrame, marks: pl.DataFrame, files: Files) -> pl.DataFrame:
+    """call and reply of messages each of whose marks is whole in each segment that has any of it, and the right one."""
+    side = ["call", "reply"]
+    at = pl.col("mark") - pl.col("pos") + ETHERNET + pl.col("ip_header").cast(pl.Int64) + pl.col("tcp_header")
+    whole = (pl.col("pos") <= pl.col("mark")) & (pl.col("stop") >= pl.col("mark") + MARK)
+    parts = []
+    for part in near.with_columns(at=at, whole=whole).partition_by("capture"):
+        octets = octets_of(part, files)
+        seen = octets.number(part["at"].fill_null(-MARK).to_numpy(), MARK)
+        there = octets.has((part["at"] + MARK).fill_null(1 << 32).to_numpy())
+        expected = part.select(pl.col("size") + pl.when("last").then(LAST).otherwise(0)).to_series().to_numpy()
+        parts.append(part.select(*side, "mark", right=pl.col("whole") & pl.Series((seen == expected) & there)))
+    if not parts:
+        return marks.select(side).clear()
+    right = pl.concat(parts).group_by(*side, "mark").agg(pl.col("right").all())
+    return (
+        marks.join(right, on=[*side, "mark"], how="left")
+        .group_by(side)
+        .agg(pl.col("right").fill_null(False).all())
+        .filter("right")
+        .select(side)
+    )
+
+
+def _sizes() -> pl.Expr:
+    """Lengths of the fragments of a record."""
+    return pl.col("expected_records").str.split(",").cast(pl.List(pl.Int64))
 
 
 def _marks() -> pl.Expr:
     """Stream positions of the marks of a record that begins at `begin`."""
-    lengths = pl.col("expected_records").str.split(",").cast(pl.List(pl.Int64))
-    steps = lengths.list.eval(pl.element().cum_sum().shift(1).fill_null(0) + pl.int_range(pl.len()) * MARK)
+    steps = _sizes().list.eval(pl.element().cum_sum().shift(1).fill_null(0) + pl.int_range(pl.len()) * MARK)
     return steps + pl.col("begin")

@@ -33,9 +33,10 @@ SHIPPED: dict[str, type[pl.DataType]] = {
     "fewest": pl.UInt32,
     "most": pl.UInt32,
     "largest": pl.UInt32,
+    "over": pl.Boolean,
 }
 """One row a call of a batch, in order: its bytes of the stream and its record fragments; then the segments that are
-expected of the whole shipment."""
+expected of the whole shipment, and whether it has succeeded: of one that failed any beginning may have been sent."""
 
 
 def one_way(settings: Sequence[Setting]) -> list[int]:
@@ -66,8 +67,10 @@ def shipments(calls: pl.DataFrame, expected: Sequence[Call], settings: Sequence[
         records, writes = shipped_records(messages, record_buffer(setting.options.request_buffer))
         size = segment_size(first["request_mtu"], first["timestamps"], first["server_mss"])
         whole = tcp_segments(writes, size, first["timestamps"])
+        over = bool(batch["ok"].all())
         layout = ",".join(str(packet.data) for packet in whole.packets)
         window = setting.window
+        exact, fewest = (whole.exact and window is None, whole.fewest) if over else (False, 0)
         most = whole.most
         if window is not None:
             most = max(most, most_segments((packet.data for packet in whole.packets), window))
@@ -75,7 +78,7 @@ def shipments(calls: pl.DataFrame, expected: Sequence[Call], settings: Sequence[
             rows.append(
                 (
                     row["id"], number, sum(fragments) + MARK * len(fragments), ",".join(map(str, fragments)),
-                    row["xid"], layout, whole.exact and window is None, whole.fewest, most, whole.largest,
+                    row["xid"], layout, exact, fewest, most, whole.largest, over,
                 )
             )  # fmt: skip
     return pl.DataFrame(rows, schema=SHIPPED, orient="row")
@@ -119,8 +122,10 @@ def _segments(expected: dict[str, Any], sent: pl.DataFrame) -> Iterator[Finding]
 
 def _records(part: pl.DataFrame, stream: Stream, rows: list[int]) -> Iterator[Finding]:
     """Each record where the one before ends; the first that is wrong ends it, for what follows cannot be found."""
-    for call, begin, records, xid in part.select("call", "begin", "records", "xid").iter_rows():
+    for call, begin, records, xid, over in part.select("call", "begin", "records", "xid", "over").iter_rows():
         record = walk(stream, begin)
+        if record is None and not over:
+            return
         if record is None:
             yield Finding(call, "request.records", records, "no whole record", rows)
             return

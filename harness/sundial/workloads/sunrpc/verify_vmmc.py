@@ -42,6 +42,8 @@ of a line that goes by deliberate update (18,000 to 23,000), beside what the ada
 _OF_A_VALUE = 160
 """The same of each four bytes of a message of the twelve functions, whose values are encoded one by one (measured: 51
 of floats, 131 of short strings)."""
+_OF_A_STRING = 19
+"""The same, until something leaves, of each word of a string, whose end is looked for twice (measured: 15)."""
 STORE = 4
 """Bytes of the shortest store of XDR."""
 
@@ -161,7 +163,9 @@ def _check_soon(
     if sample["procedure"] in functions.BY_NAME:
         before, behind = (_OF_A_VALUE * length // 4 for length in lengths)
     else:
-        before = behind = _OF_A_WORD * (sample["size"] // WORD)
+        words = sample["size"] // WORD
+        before = (_OF_A_STRING if sample["procedure"] == "echo_string" else _OF_A_WORD) * words
+        behind = _OF_A_WORD * words
     most = (_INSTRUCTIONS + before + begins, _INSTRUCTIONS + behind)
     return check_soon(evidence, sample, ([], sent_ns), ([], answered_ns), most, room_ns)
 

@@ -11,25 +11,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from sundial.observe.headers import Headers
 from sundial.observe.pcap import Capture, Interface
-from sundial.observe.workload import Dissection, Field, ServerPorts
+from sundial.observe.workload import Reader
 from sundial.segments.vmmc.wire import FIELDS, HEADER, LINK_TYPE
 
 
 class _Vmmc:
     """Null where a packet has not its 32 bytes."""
 
-    fields: Sequence[Field] = ()
-    computed: Mapping[str, type[pl.DataType]] = {f"vmmc_{name}": pl.UInt32 for name in FIELDS}
+    columns: Mapping[str, type[pl.DataType]] = {f"vmmc_{name}": pl.UInt32 for name in FIELDS}
 
-    def carried_by(self, capture: Capture, interface: Interface) -> bool:
+    def carried_by(self, interface: Interface, headers: Headers) -> bool:
         return interface.link_type == LINK_TYPE
 
-    def options(self, ports: ServerPorts) -> Sequence[str]:
-        return ()
-
-    def compute(self, capture: Capture, interface: Interface) -> Sequence[pl.Series]:
-        octets = capture.octets(interface)
+    def read(self, capture: Capture, interface: Interface, headers: Headers) -> Sequence[pl.Series]:
+        octets = headers.octets
         whole = pl.Series(octets.has(HEADER))
         heads = octets.matrix(0, HEADER).astype(np.int64)
         found = []
@@ -40,4 +37,4 @@ class _Vmmc:
         return found
 
 
-KIND: Dissection = _Vmmc()
+KIND: Reader = _Vmmc()

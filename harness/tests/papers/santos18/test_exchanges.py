@@ -21,7 +21,7 @@ def given(spoken: Spoken) -> tuple[pl.DataFrame, pl.DataFrame, Files]:
     spoken.settle()
     run = open_run(spoken.folder / "run")
     files = [(run.path / name, name) for name in sorted(run.captures)]
-    sent = read_frames(files, run.epoch_ns, {}).filter(direction=2)
+    sent = read_frames(files, run.epoch_ns).filter(direction=2)
     return load_samples(run).table, sent, files
 
 

@@ -26,7 +26,7 @@ from sundial.workloads.dce.verify_datagrams import HELD_NS, Datagram, Traffic, b
 from sundial.workloads.dce.verify_message import encode
 from sundial.workloads.dce.verify_names import Activity, Service, identity, map_question, map_results, tower
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
-from sundial.workloads.dce.verify_sides import divide
+from sundial.workloads.dce.verify_sides import divide, replay_servers
 from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, Settings, blank
 from tests.workloads.dce.dialogue import ACTIVITY, MS, answer, pdu, question
 
@@ -159,6 +159,20 @@ def test_a_question_of_the_server_names_its_activity_and_the_answer_does_not() -
 )
 def test_what_belongs_to_no_activity(what: Datagram) -> None:
     assert [each.datagram for each in divide([what], [activity()])[1]] == [what]
+
+
+@pytest.mark.parametrize(("answered", "missing"), [(True, []), (False, ["cancel ack of call 0"])])
+def test_a_server_answers_an_activity_of_which_no_request_came(answered: bool, missing: list[str]) -> None:
+    reply = pdu(Type.CANCEL_ACK, body=struct.pack("<IIB", 0, 1, 0))
+    came = [datagram(encode(pdu(Type.CL_CANCEL, body=struct.pack("<II", 0, 1))), sent=False)]
+    came += [datagram(encode(reply), back=True)] * answered
+    sides, _ = divide(came, [activity()])
+    service = Service("server", ("10.0.0.2",), "dce-server", {"port": SERVER[1]})
+    served = replay_servers(
+        [*sides.values()], service, 1, memory=None, marks=(), end_ns=10**10, drops=lambda at_ns: False, exact=True
+    )
+    found = [each for _, replay in served for each in replay.findings]
+    assert [each.expected for each in found] == missing
 
 
 # ---- causes ----

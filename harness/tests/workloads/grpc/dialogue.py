@@ -193,7 +193,7 @@ def settle(directory: Path) -> tuple[Settled, pl.DataFrame]:
     """What verification says of a run's folder, and its frames."""
     run = open_run(directory)
     files = [(run.path / name, name) for name in sorted(run.captures)]
-    frames = with_places(read_frames(files, run.epoch_ns, {}))
+    frames = with_places(read_frames(files, run.epoch_ns))
     frames = with_corrupted(frames, lambda rows: octets_of(rows, files))
     assert KIND.transport is not None
     return KIND.transport.settle(run, frames, load_samples(run)), frames

@@ -111,7 +111,7 @@ class Spoken:
         self._write(bed)
         run = open_run(self.folder / "run")
         files = [(run.path / name, name) for name in sorted(run.captures)]
-        table = with_places(read_frames(files, run.epoch_ns, {}))
+        table = with_places(read_frames(files, run.epoch_ns))
         table = with_corrupted(table, lambda rows: octets_of(rows, files))
         assert KIND.transport is not None
         self.frames = table

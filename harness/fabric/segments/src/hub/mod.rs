@@ -320,7 +320,12 @@ impl Hub {
     }
 
     fn gap_end(&mut self, port: usize) {
-        self.stations[port].deference = Deference::Free;
+        let now = self.now;
+        let station = &mut self.stations[port];
+        if station.is_waiting_for_others() {
+            station.freed = Some(now);
+        }
+        station.deference = Deference::Free;
         self.try_start(port);
         let station = &self.stations[port];
         if station.deference == Deference::Free && !station.heard.is_empty() {
@@ -393,7 +398,8 @@ impl Segment for Hub {
         if station.queue.len() > 1 {
             return;
         }
-        if station.sending.is_none() && station.is_waiting_for_others() {
+        let waits = station.is_waiting_for_others() || station.freed == Some(now);
+        if station.sending.is_none() && waits {
             self.count_deferred(port);
         }
         self.try_start(port);

@@ -27,6 +27,9 @@ pub(super) struct Station {
     /// Signals of others that this station does not sense yet.
     pub(super) approaching: usize,
     pub(super) deference: Deference,
+    /// When the last gap after another's frame ended. What comes at that instant counts as deferred: it begins when
+    /// what has waited does, and no capture tells them apart.
+    pub(super) freed: Option<Time>,
     pub(super) backoff_until: Option<Time>,
     pub(super) backoff: Stream,
 }
@@ -92,6 +95,7 @@ impl Station {
             heard: Vec::new(),
             approaching: 0,
             deference: Deference::Free,
+            freed: None,
             backoff_until: None,
             backoff: Stream::new(common.seed, &common.name, port, BACKOFF_STREAM),
         }

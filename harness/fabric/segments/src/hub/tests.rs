@@ -80,6 +80,24 @@ fn a_station_defers_to_a_carrier_and_keeps_the_gap() {
 }
 
 #[test]
+fn what_comes_as_the_wire_falls_free_counts_as_deferred() {
+    // The carrier ends at port 1 at 58.6 us, and the gap 9.6 us later.
+    for (came_ns, deferred) in [(68_199, 1), (68_200, 1), (68_201, 0)] {
+        let mut hub = hub(&[100, 100]);
+        hub.handle_frame(at(0), 0, frame(60));
+        hub.handle_frame(at(came_ns), 1, frame(60));
+        run(&mut hub);
+        assert_eq!(hub.counters().ports[1].deferred, deferred, "{came_ns}");
+    }
+    // Behind its own frame it waits for the gap too, and that is not deferring.
+    let mut hub = hub(&[100, 100]);
+    hub.handle_frame(at(0), 0, frame(60));
+    hub.handle_frame(at(67_200), 0, frame(60));
+    run(&mut hub);
+    assert_eq!(hub.counters().ports[0].deferred, 0);
+}
+
+#[test]
 fn a_station_does_not_defer_to_what_it_does_not_sense_yet() {
     let mut hub = hub(&[100, 100]);
     hub.handle_frame(at(0), 0, frame(60));

@@ -23,6 +23,9 @@ pub struct Config {
     /// In order of time.
     #[serde(default)]
     timeline: Vec<Change<Impairments>>,
+    /// Whether changes may come over the control socket.
+    #[serde(default)]
+    by_hand: bool,
 }
 
 impl SegmentKind for Config {
@@ -42,7 +45,8 @@ impl SegmentKind for Config {
         });
         let timeline = timeline.collect::<Result<_, _>>()?;
         let propagation = Span::from_ns(self.propagation_ns);
-        Ok(LinkParameters { rate_bps: self.rate_bps, propagation, impairments, timeline })
+        let Self { rate_bps, by_hand, .. } = self;
+        Ok(LinkParameters { rate_bps, propagation, impairments, timeline, by_hand })
     }
 
     fn build(common: &SegmentParameters, parameters: &LinkParameters) -> Box<dyn Segment> {
@@ -71,7 +75,7 @@ fn by_way(
     Ok(ways)
 }
 
-fn check_change(change: Change<Impairments>) -> Result<LinkChange, Invalid> {
+pub(super) fn check_change(change: Change<Impairments>) -> Result<LinkChange, Invalid> {
     let (at, blocks) = (change.at(), change.blocks(2)?);
     Ok(LinkChange { at, note: change.note, blocks, impairments: by_way(change.impairments)? })
 }

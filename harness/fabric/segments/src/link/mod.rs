@@ -17,14 +17,17 @@ mod way;
 
 use std::collections::VecDeque;
 
+use serde_json::Value;
 use sundial_core::{
-    Blocks, Board, Dropped, Fate, Frame, LinkType, Output, Ring, Rule, Segment, SegmentCounters,
-    SegmentParameters, Span, Time,
+    Blocks, Board, Dropped, Fate, Frame, Invalid, LinkType, Output, Ring, Rule, Segment,
+    SegmentCounters, SegmentParameters, Span, Time, change_instant, read_change,
 };
 
 use crate::ethernet::refusal;
 use netem::Outcome;
 use way::{State, Way};
+
+use config::check_change;
 
 pub use config::Config;
 pub use netem::{Distribution, Gemodel, Impairments};
@@ -40,6 +43,8 @@ pub struct LinkParameters {
     pub impairments: [Option<Box<Impairments>>; 2],
     /// In order of time.
     pub timeline: Vec<LinkChange>,
+    /// Whether changes may come that are not known yet.
+    pub by_hand: bool,
 }
 
 /// What a link does from an instant on.
@@ -64,6 +69,7 @@ pub struct Link {
     rings: [Ring; 2],
     ways: [Way; 2],
     board: Board,
+    by_hand: bool,
     now: Time,
     /// Comments of changes that are still to come.
     notes: VecDeque<(Time, String)>,
@@ -75,14 +81,14 @@ impl Link {
     /// A link between the two ports of `common`.
     pub fn new(common: &SegmentParameters, parameters: LinkParameters) -> Self {
         assert_eq!(common.ports.len(), 2, "a link has two ports");
-        let LinkParameters { rate_bps, propagation, impairments, timeline } = parameters;
+        let LinkParameters { rate_bps, propagation, impairments, timeline, by_hand } = parameters;
         let ways = [0, 1].map(|port| {
             let first = State { blocked: None, impairments: impairments[port].clone() };
             let later = timeline.iter().map(|change| {
                 let blocked = change.blocks.between(port, 1 - port);
                 (change.at, State { blocked, impairments: change.impairments[port].clone() })
             });
-            Way::new(common, port, rate_bps, first, later.collect())
+            Way::new(common, port, rate_bps, first, later.collect(), by_hand)
         });
         Self {
             max_frame_bytes: common.max_frame_bytes,
@@ -91,6 +97,7 @@ impl Link {
             rings: [0, 1].map(|port| common.ring(port)),
             ways,
             board: Board::new(common),
+            by_hand,
             now: Time::ZERO,
             notes: timeline.into_iter().map(|change| (change.at, change.note)).collect(),
             outcomes: Vec::new(),
@@ -229,6 +236,21 @@ impl Segment for Link {
 
     fn record_lag(&self) -> Span {
         Span::ZERO
+    }
+
+    fn change_by_hand(&mut self, now: Time, change: Value) -> Result<Time, Invalid> {
+        if !self.by_hand {
+            return Err(Invalid::new("", "this link has no `by_hand`"));
+        }
+        let LinkChange { note, blocks, impairments, .. } = check_change(read_change(change)?)?;
+        let last = self.notes.back().map(|(at, _)| *at);
+        let at = change_instant(now, self.ways.iter().map(Way::free), last);
+        for (port, impairments) in impairments.into_iter().enumerate() {
+            let blocked = blocks.between(port, 1 - port);
+            self.ways[port].add_change(at, State { blocked, impairments });
+        }
+        self.notes.push_back((at, note));
+        Ok(at)
     }
 }
 

@@ -25,6 +25,7 @@ fn link_with(rate_bps: u64, impairments: Option<Impairments>, timeline: Vec<Link
             propagation,
             impairments: [impairments.map(Box::new), None],
             timeline,
+            by_hand: false,
         },
     )
 }

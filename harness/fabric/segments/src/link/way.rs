@@ -38,19 +38,22 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// The way from `port`, which begins with `first`; `later` ascend.
+    /// The way from `port`, which begins with `first`; `later` ascend. `by_hand`: others may follow, which impair frames
+    /// in any way.
     pub(super) fn new(
         common: &SegmentParameters,
         port: usize,
         rate_bps: u64,
         first: State,
         later: VecDeque<(Time, State)>,
+        by_hand: bool,
     ) -> Self {
         let later_states = later.iter().map(|(_, state)| state);
         let states: Vec<_> = std::iter::once(&first).chain(later_states).collect();
-        let impairs = states.iter().any(|state| state.impairments.is_some());
+        let impairs = by_hand || states.iter().any(|state| state.impairments.is_some());
         let settings: Vec<_> = states.iter().map(|state| state.settings()).collect();
         let least_delay = settings.iter().map(Impairments::least_delay).min().unwrap_or_default();
+        let least_delay = if by_hand { Span::ZERO } else { least_delay };
         let steady = settings.windows(2).all(|pair| pair[0].delays_like(&pair[1]));
         let in_order = settings.iter().all(Impairments::keeps_order);
         Self {
@@ -59,7 +62,7 @@ impl Way {
             blocked: first.blocked,
             netem: impairs.then(|| Netem::new(common, port, first.settings())),
             changes: later,
-            holds: impairs && !(steady && in_order),
+            holds: by_hand || impairs && !(steady && in_order),
             held: BTreeMap::new(),
             next_sequence: 0,
             slack: Span::of_bits_floor(MIN_WIRE_BITS, rate_bps) + least_delay,
@@ -97,6 +100,16 @@ impl Way {
                 netem.change(state.settings());
             }
         }
+    }
+
+    /// What it does from `at` on, after all changes so far.
+    pub(super) fn add_change(&mut self, at: Time, state: State) {
+        self.changes.push_back((at, state));
+    }
+
+    /// When the adapter's line falls free.
+    pub(super) fn free(&self) -> Time {
+        self.line.free()
     }
 
     /// Whether frames are held until none can overtake them.

@@ -56,8 +56,7 @@ impl SegmentKind for Config {
         check_order(&self.timeline)?;
         let timeline = self.timeline.into_iter().enumerate().map(|(index, change)| {
             let within = |invalid: Invalid| invalid.within(&format!("timeline[{index}]"));
-            let (at, blocks) = (change.at(), change.blocks(ports).map_err(within)?);
-            Ok(SwitchChange { at, note: change.note, blocks })
+            check_change(change, ports).map_err(within)
         });
         let timeline = timeline.collect::<Result<_, _>>()?;
         let propagation_ns = self.propagation_ns.each(ports, "propagation_ns")?;
@@ -75,4 +74,9 @@ impl SegmentKind for Config {
     fn build(common: &SegmentParameters, parameters: &SwitchParameters) -> Box<dyn Segment> {
         Box::new(Switch::new(common, parameters.clone()))
     }
+}
+
+pub(super) fn check_change(change: Change, ports: usize) -> Result<SwitchChange, Invalid> {
+    let (at, blocks) = (change.at(), change.blocks(ports)?);
+    Ok(SwitchChange { at, note: change.note, blocks })
 }

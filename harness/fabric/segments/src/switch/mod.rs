@@ -17,13 +17,16 @@ mod config;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde_json::Value;
 use sundial_core::{
-    AddressTable, Blocks, Board, Dropped, End, Fate, Frame, Line, LinkType, Output, Ring, Rule,
-    Segment, SegmentCounters, SegmentParameters, Span, Time,
+    AddressTable, Blocks, Board, Dropped, End, Fate, Frame, Invalid, Line, LinkType, Output, Ring,
+    Rule, Segment, SegmentCounters, SegmentParameters, Span, Time, change_instant, read_change,
 };
 use sundial_wire::ethernet::Header;
 
 use crate::ethernet::{GAP_BITS, MIN_WIRE_BITS, refusal, wire_bits};
+
+use config::check_change;
 
 pub use config::Config;
 
@@ -307,6 +310,16 @@ impl Segment for Switch {
 
     fn record_lag(&self) -> Span {
         Span::ZERO
+    }
+
+    fn change_by_hand(&mut self, now: Time, change: Value) -> Result<Time, Invalid> {
+        let change = check_change(read_change(change)?, self.outputs.len())?;
+        let inputs = self.inputs.iter().map(|input| input.line.free());
+        let lines = inputs.chain(self.outputs.iter().map(|output| output.line.free()));
+        let timeline = &mut self.parameters.timeline;
+        let at = change_instant(now, lines, timeline.last().map(|change| change.at));
+        timeline.push(SwitchChange { at, ..change });
+        Ok(at)
     }
 }
 

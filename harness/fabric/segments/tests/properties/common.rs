@@ -399,7 +399,7 @@ pub fn link() -> impl Strategy<Value = Model> {
 fn link_parameters() -> impl Strategy<Value = LinkParameters> {
     (rate(), 0..1_000_000_u64, ways()).prop_map(|(rate_bps, propagation_ns, impairments)| {
         let propagation = Span::from_ns(propagation_ns);
-        LinkParameters { rate_bps, propagation, impairments, timeline: vec![] }
+        LinkParameters { rate_bps, propagation, impairments, timeline: vec![], by_hand: false }
     })
 }
 

@@ -4,6 +4,7 @@
 mod atm;
 mod backoff;
 mod backplane;
+mod by_hand;
 mod common;
 mod relay;
 
@@ -420,6 +421,7 @@ fn frames_that_are_no_frames_are_refused_and_recorded() {
         propagation: Span::ZERO,
         impairments: [None, None],
         timeline: vec![],
+        by_hand: false,
     });
     let hub = Model::hub(HubParameters {
         rate_bps: 10_000_000,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sundial.observe.octets import Octets
-from sundial.verify.headers.tcp_options import tcp_options
+from sundial.observe.tcp_options import tcp_options
 
 HEADERS = 14 + 20 + 20
 USUAL = b"\1\1\x08\x0a"

@@ -7,9 +7,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sundial.observe import Octets
 from sundial.observe.headers import ETHERNET
-from sundial.observe.octets import Numbers
+from sundial.observe.octets import Numbers, Octets
 
 END, NOP, MSS, SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 0, 1, 2, 3, 4, 5, 8
 _LENGTHS = {MSS: 4, SCALE: 3, SACK_PERMITTED: 2, TIMESTAMPS: 10}
@@ -39,14 +38,21 @@ def tcp_options(segments: pl.DataFrame, octets: Octets) -> pl.DataFrame:
     for first in range(0, segments.height, _AT_ONCE):
         where = slice(first, first + _AT_ONCE)
         part = Octets(octets.data, octets.begin[where], octets.length[where])
-        parts.append(_parse(part.matrix(begin[where], 40), length[where]))
+        parts.append(_table(*read_options(part.matrix(begin[where], MOST), length[where])))
         octets.forget()
     table = pl.concat(parts) if parts else pl.DataFrame(schema=OPTIONS).drop("row")
     return segments.select("row").hstack(table).select([pl.col(name).cast(kind) for name, kind in OPTIONS.items()])
 
 
-def _parse(octets: NDArray[np.uint8], length: Numbers) -> pl.DataFrame:
-    """Nearly all segments have the options that RFC 7323 recommends (appendix A); only others are walked through."""
+MOST = 40
+"""Bytes of options that a header has at most."""
+
+
+def read_options(octets: NDArray[np.uint8], length: Numbers) -> tuple[NDArray[np.bool_], dict[str, Numbers]]:
+    """`malformed`, and the other OPTIONS but `row`, -1 where there is none: of the MOST bytes behind the first 20 of
+    each header, of which `length` are options.
+
+    Nearly all segments have the options that RFC 7323 recommends (appendix A); only others are walked through."""
     recommended = (length == 12) & (octets[:, :4] == (NOP, NOP, TIMESTAMPS, 10)).all(axis=1)
     found = {name: np.full(len(octets), -1, np.int64) for name in OPTIONS if name not in ("row", "malformed")}
     stamps = np.ascontiguousarray(octets[recommended, 4:12]).view(">u4")
@@ -56,6 +62,10 @@ def _parse(octets: NDArray[np.uint8], length: Numbers) -> pl.DataFrame:
     malformed[others], walked = _walk(octets[others], length[others])
     for name, values in walked.items():
         found[name][others] = values
+    return malformed, found
+
+
+def _table(malformed: NDArray[np.bool_], found: dict[str, Numbers]) -> pl.DataFrame:
     table = pl.DataFrame({"malformed": malformed, **found})
     return table.with_columns(pl.when(pl.col(name) >= 0).then(name) for name in found).with_columns(
         sack_permitted=pl.col("sack_permitted").is_not_null()
@@ -75,12 +85,12 @@ def _walk(octets: NDArray[np.uint8], length: Numbers) -> tuple[NDArray[np.bool_]
     def number(offset: int, size: int) -> Numbers:
         value = np.zeros(count, np.int64)
         for place in range(size):
-            value = value << 8 | octets[rows, np.minimum(at + offset + place, 39)]
+            value = value << 8 | octets[rows, np.minimum(at + offset + place, MOST - 1)]
         return value
 
     active = ~malformed & (at < length)
     while active.any():
-        kind = np.where(active, octets[rows, np.minimum(at, 39)], END)
+        kind = np.where(active, octets[rows, np.minimum(at, MOST - 1)], END)
         plain = kind <= NOP
         size = np.where(plain, 1, number(1, 1))
         right = (plain | (size >= 2)) & (at + size <= length)
