@@ -91,7 +91,7 @@ class Sound:
         (directory / "wire" / "lan.pcapng").write_bytes(data)
         rows = [read_frame(bytes(frame)) for frame in seen]
         columns = [
-            pl.Series(name, [row.get(name) for row in rows], dtype) for name, dtype in DISSECTION.computed.items()
+            pl.Series(name, [row.get(name) for row in rows], dtype) for name, dtype in DISSECTION.columns.items()
         ]
         assert KIND.transport is not None
         settled = KIND.transport.settle(
