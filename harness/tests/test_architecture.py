@@ -79,6 +79,8 @@ ROOMS: dict[str, set[str]] = {
         "observe",
         "verify",
         "report",
+        "compare",
+        "shelf",
         "reproduce",
     },
     "cli": {

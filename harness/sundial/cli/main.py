@@ -36,6 +36,8 @@ COMMANDS = {
     "verify": "Verify a run or a capture against its protocol.",
     "explain": "Explain a rule of verification.",
     "matrix": "Run all against all: rows by columns, one page.",
+    "sweep": "Make many runs of a scenario, and tables of them.",
+    "search": "Draw runs until one fails, and make it small.",
     "report": "Verify a run again and write its report.",
     "reproduce": "Repeat a paper's experiments; compare with its numbers.",
     "show": "Draw the ladder diagram of a call.",

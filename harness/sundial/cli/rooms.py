@@ -541,11 +541,9 @@ def reproduce(
         pinned = _room("sundial.machines.images").pin(known, folder, shown.say, names)
         return cast("dict[str, dict[str, str]]", pinned)
 
-    report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
-    making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
     at_once = jobs or _room("sundial.reproduce.workers").jobs_of_this_host()
     request = room.Request(name, scale, seed, CAPTURES, out, connect, command, at_once)
-    return room.perform(request, room.Doors(making, pin), progress)
+    return room.perform(request, room.Doors(making(), pin), progress)
 
 
 @dataclass(frozen=True)
@@ -592,9 +590,7 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
         shown = first_mismatch(name, document)
         return None if shown is None else shown.words
 
-    report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
-    making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
-    doors = room.Doors(making, measured, first)
+    doors = room.Doors(making(), measured, first)
     made = not asked.runs
     if not made:
         axes = (pure.Axis("", (), ()),) * 2
@@ -623,6 +619,79 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
     else:
         folder, found = room.collect(asked.runs, asked.rows, asked.columns, request, doors, progress)
     return folder, pure.to_json(found), pure.to_text(found)
+
+
+@dataclass(frozen=True)
+class SweepAsked:
+    """What `sweep` was asked for."""
+
+    source: Any
+    """The sweep's data."""
+    out: Path | None
+    store: Path | None
+    slots: int | None
+    connect: str
+    recipe: str | None
+    command: tuple[str, ...]
+
+
+def sweep_source(reference: str, topology: str | None, settings: Sequence[str], seeds: str | None) -> Any:
+    """The data of a sweep: a file's, or a grid of a scenario. Raises BadInput."""
+    room = _room("sundial.sweep.read")
+    if not room.is_sweep(reference):
+        return room.from_options(reference, topology, settings, seeds)
+    given = [name for name, value in (("--topology", topology), ("--set", settings), ("--seeds", seeds)) if value]
+    if given:
+        what = "the file says which runs there are"
+        raise BadInput(what, file=given[0], allowed="a scenario, or no such option")
+    return room.from_file(reference)
+
+
+def sweep_again(folder: Path, slots: int | None, connect: str) -> SweepAsked:
+    """The sweep of a folder. Raises BadInput."""
+    record = _room("sundial.sweep.perform").read_record(folder)
+    source = _room("sundial.model.source").Source(record["sweep"]["name"], str(folder / "sweep.json"), record["sweep"])
+    return SweepAsked(source, folder, Path(record["store"]), slots, connect, record["recipe"], tuple(record["command"]))
+
+
+def sweeping(asked: SweepAsked, progress: Progress, *, building: bool = True, searching: bool = False) -> Any:
+    """A sweep whose points are all valid: `.perform(making, progress)`, `.estimate()`, `.folder`. With `building`,
+    images are built where they are missing. Raises BadInput, HostLacks."""
+    _check_places(asked.out)
+    room = _able("sundial.sweep.perform")
+    sweep, data = _room("sundial.sweep.read").sweep_of(asked.source)
+    store = asked.store or _room("sundial.run.places").Places().store
+    slots = asked.slots or _room("sundial.reproduce.workers").jobs_of_this_host()
+    request = room.Request(sweep, data, CAPTURES, asked.out, store, slots, asked.connect, asked.recipe, asked.command)
+    identities = _room("sundial.sweep.known").Identities(asked.recipe, say=progress.say if building else None)
+    kind = _room("sundial.sweep.search").Searching if searching else room.Sweeping
+    return kind(request, identities, progress.say)
+
+
+def sweep_status(asked: SweepAsked) -> Any:
+    """What of a sweep is in the store: a `Swept`. Raises BadInput."""
+    found = sweeping(asked, _Silent(), building=False)
+    return found.state(found.had())
+
+
+def sweep_show(asked: SweepAsked, number: int, *, captures: bool, progress: Progress) -> dict[str, Any]:
+    """What became of one run of a sweep; with `captures` it is made again if they were dropped. Raises BadInput."""
+    found = sweeping(asked, progress)
+    return cast("dict[str, Any]", found.show(number, making() if captures else None, progress))
+
+
+class _Silent:
+    def say(self, text: str) -> None:
+        return
+
+    def share(self, done: float, text: str) -> None:
+        return
+
+
+def making() -> Any:
+    """What workers do for one run."""
+    report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
+    return _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
 
 
 def identities(recipe: str | None) -> Any:

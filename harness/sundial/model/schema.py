@@ -11,11 +11,13 @@ from sundial.model.catalog import FOLDERS
 from sundial.model.fields import Strict
 from sundial.model.images import FOLDER, ImageKind
 from sundial.model.scenario import Scenario
+from sundial.model.sweep import Sweep
 from sundial.model.topology import Topology
 
 FILES: dict[Path, type[Strict]] = {
     FOLDERS["topology"] / "topology.schema.json": Topology,
     FOLDERS["scenario"] / "scenario.schema.json": Scenario,
+    FOLDERS["scenario"] / "sweeps" / "sweep.schema.json": Sweep,
     FOLDER / "image.schema.json": ImageKind,
 }
 

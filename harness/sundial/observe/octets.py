@@ -27,7 +27,8 @@ _SPAN = 4_000_000
 """Bytes of a file that are summed at once."""
 _MIXED = 1 << 16
 """Words that are mixed at once: they stay in a core's cache."""
-_MIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB))
+"""Shifts and factors. Without the first shift two flips of the highest bits of words could cancel."""
 _SEED = np.random.SeedSequence()
 
 
@@ -126,7 +127,7 @@ class Octets:
 
     def hashes(self) -> Numbers:
         """A number of each frame's bytes, the same for equal frames in one process, which cannot be foreseen: the sum
-        of its words of 8 bytes, each mixed with a secret of its place (the finalizer of splitmix64, shortened)."""
+        of its words of 8 bytes, each mixed with a secret of its place (the finalizer of splitmix64)."""
         found = np.zeros(len(self.begin), np.uint64)
         order = np.argsort(self.length, kind="stable")
         sizes, first = np.unique(self.length[order], return_index=True)
@@ -143,9 +144,10 @@ class Octets:
                 # Beside the bytes, their number: zeros at the end count.
                 mixed[:, -1] = size
                 mixed ^= secrets
-                mixed *= _MIX[0]
-                mixed ^= mixed >> np.uint64(32)
-                mixed *= _MIX[1]
+                for shift, factor in _MIX:
+                    mixed ^= mixed >> shift
+                    mixed *= factor
+                mixed ^= mixed >> np.uint64(31)
                 found[rows] = mixed.sum(axis=1)
         return found.view(np.int64)
 

@@ -67,6 +67,11 @@ class Places:
         return self.private / "kvm.json"
 
     @property
+    def store(self) -> Path:
+        """Results of sweeps by the keys of their runs; may be removed."""
+        return self.private / "store"
+
+    @property
     def up(self) -> Path:
         """One folder for each topology that is up."""
         return self.private / "up"

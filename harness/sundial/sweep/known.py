@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
+import sundial
 from sundial.errors import HostLacks
 from sundial.machines.bootfiles import boot_files, root_of
 from sundial.machines.images import Image, Images
@@ -19,8 +20,8 @@ from sundial.model.experiment import Experiment
 from sundial.model.network import Node
 from sundial.plan.build import Boot, plan_run
 from sundial.plan.paths import DRY
-from sundial.run.places import Places, emulator
-from sundial.sweep.identity import Identity, identity
+from sundial.run.places import Places, emulator, tool_version
+from sundial.sweep.identity import Identity, digest, identity
 
 Say = Callable[[str], None]
 
@@ -34,6 +35,20 @@ class Lacking:
     def to_json(self) -> dict[str, Any]:
         """As `run --dry-run` prints it."""
         return {"key": None, "lacking": self.what}
+
+
+VERIFIERS = ("expect", "judge", "model", "observe", "seams", "segments", "verify", "workloads")
+"""Rooms whose sources decide on a verdict."""
+
+
+class Knowing(Protocol):
+    """What identifies runs."""
+
+    def of(self, experiment: Experiment) -> Identity | Lacking:
+        """The identity, or the first thing that is lacking."""
+
+    def verifier(self) -> str:
+        """What identifies the verifier."""
 
 
 class Identities:
@@ -62,6 +77,13 @@ class Identities:
                     return found
                 boots[node.name] = found
         return identity(experiment, plan_run(experiment, DRY), boots, programs)
+
+    def verifier(self) -> str:
+        """Digest of what verifies: the sources of VERIFIERS, and the version of tshark."""
+        package = Path(sundial.__file__).parent
+        sources = sorted(path for room in VERIFIERS for path in (package / room).rglob("*.py"))
+        known = {path.relative_to(package).as_posix(): sha256_of(path) for path in sources}
+        return digest([known, tool_version("tshark", Book(self._places.programs))])
 
     def _programs(self) -> dict[str, str]:
         """sha256 by name. Raises HostLacks."""

@@ -211,10 +211,16 @@ def check(outcomes: Sequence[Outcome]) -> pl.DataFrame:
 
 def measured(run_dir: Path, measure: Bound) -> Outcome | None:
     """A measure of a run that was verified; None where a table is missing."""
+    return measured_all(run_dir, [measure])[0]
+
+
+def measured_all(run_dir: Path, measures: Sequence[Bound]) -> Sequence[Outcome | None]:
+    """The same of several."""
     try:
         samples = pl.read_parquet(run_dir / "samples.parquet")
         observed = pl.read_parquet(run_dir / "observed.parquet")
         counters = json.loads((run_dir / "wire" / "counters.json").read_bytes())
     except (OSError, ValueError, pl.exceptions.PolarsError):
-        return None
-    return evaluate(measure, tables_of(samples, observed, counters), counters.get("virtual_ns"))
+        return [None] * len(measures)
+    tables = tables_of(samples, observed, counters)
+    return [evaluate(measure, tables, counters.get("virtual_ns")) for measure in measures]

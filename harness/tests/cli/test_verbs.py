@@ -40,7 +40,7 @@ def test_help_lists_every_verb_in_order(call: Call) -> None:
     known = "doctor,images,topology,new,up,exec,cp,console,impair,cut,heal,partition,virsh,down,run,try,verify,explain"
     assert (
         ",".join(verbs)
-        == f"{known},matrix,report,reproduce,show,watch,open,wireshark,export,compare,ls,tag,note,rm,gc,du"
+        == f"{known},matrix,sweep,search,report,reproduce,show,watch,open,wireshark,export,compare,ls,tag,note,rm,gc,du"
     )
 
 

@@ -85,3 +85,14 @@ def test_polars_knows_numpy_before_any_thread_asks() -> None:
         "sys.exit(before is numpy or known.numpy is not numpy)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_frames_with_two_flipped_bits_have_other_hashes() -> None:
+    """Each pair of bits of a frame: 20,100 frames. The highest bits of two words are the hard case of a sum."""
+    frame = bytes(25)
+    flipped = [
+        (int.from_bytes(frame, "little") ^ (1 << one) ^ (1 << two)).to_bytes(25, "little")
+        for one in range(200)
+        for two in range(one)
+    ]
+    assert len(set(octets([frame, *flipped], gap=0).hashes().tolist())) == 1 + 199 * 100

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial sweep`: many runs of a scenario, kept by their keys."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sundial.cli import completion, rooms
+from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
+from sundial.cli.talk import Verb, as_json, in_bytes, print_json, print_table, progress, say
+from sundial.errors import BadInput, HostLacks, Interrupted, RunFailed, VerificationFailed
+from sundial.model.catalog import COMMAND, typed
+
+MAKE = "make"
+ON = re.compile(r"local(?::([1-9]\d?))?")
+ON_ALLOWED = "local, or local:N for N runs at a time, 1 to 64"
+
+
+class _Sweep(click.Group):
+    """`sundial sweep NAME` without a command makes NAME."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = [MAKE, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Sweep)
+def sweep() -> None:
+    """Make many runs of one scenario: a grid, points, seeds until an interval is narrow, a threshold.
+
+    A result is kept by the key of its run, so the same command goes on where it was interrupted.
+
+    \b
+    sundial sweep tcp-or-udp
+    sundial sweep my.yaml --on local:2
+    sundial sweep loss --topology two-hosts-wan --set "loss=0,1,5 %" --seeds 1..8
+    sundial sweep resume captures/sweep-loss-1a2b3c4d
+    """
+
+
+def checked_on(text: str) -> int | None:
+    """How many runs at a time; None: as many as there are cores for. Raises BadInput."""
+    found = ON.fullmatch(text)
+    if found is None or int(found[1] or 1) > 64:
+        raise BadInput(f"{text!r} is not a place for runs", file="--on", allowed=ON_ALLOWED)
+    return int(found[1]) if found[1] else None
+
+
+@contextmanager
+def resumable(hint: str) -> Iterator[None]:
+    """The hint of what ends the runs from outside."""
+    try:
+        yield
+    except (Interrupted, HostLacks) as ended:
+        ended.hint = ended.hint or hint
+        raise
+
+
+on_option = click.option("--on", default="local", metavar="PLACE", help=f"Where runs are made: {ON_ALLOWED}.")
+store_option = click.option(
+    "--store", type=click.Path(path_type=Path), metavar="DIR", help="Folder of results. Default: that of this checkout."
+)
+
+
+@sweep.command(MAKE, cls=Verb)
+@click.argument("reference", metavar="FILE|SCENARIO")
+@click.option("--topology", metavar="T", shell_complete=completion.TOPOLOGIES, help="Name or file of the topology.")
+@click.option("--set", "settings", metavar="KEY=V,...", multiple=True, help="Value, or several: an axis.")
+@click.option("--seeds", metavar="N..M", help="Seeds of each point.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write.")
+@store_option
+@on_option
+@connect_option
+@recipe_option
+@click.option("--dry-run", is_flag=True, help="Say how many runs there are, and what they take; start nothing.")
+@as_json
+def make(
+    reference: str,
+    topology: str | None,
+    settings: tuple[str, ...],
+    seeds: str | None,
+    out: Path | None,
+    store: Path | None,
+    on: str,
+    connect: str,
+    recipe: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Make the runs of a sweep's FILE, or a grid of SCENARIO. The command if none is named."""
+    source = rooms.sweep_source(reference, topology, settings, seeds)
+    asked = rooms.SweepAsked(
+        source, checked_out(out), store, checked_on(on), checked_connect(connect), recipe, (COMMAND, *sys.argv[1:])
+    )
+    _make(asked, dry_run=dry_run, as_json=as_json)
+
+
+@sweep.command(cls=Verb)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@on_option
+@connect_option
+@as_json
+def resume(folder: Path, on: str, connect: str, as_json: bool) -> None:
+    """Make the runs of a sweep's folder that are not there yet."""
+    _make(rooms.sweep_again(folder, checked_on(on), checked_connect(connect)), dry_run=False, as_json=as_json)
+
+
+@sweep.command(cls=Verb)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@as_json
+def status(folder: Path, as_json: bool) -> None:
+    """Say what of a sweep is in the store."""
+    swept = rooms.sweep_status(rooms.sweep_again(folder, None, "embedded"))
+    _show(swept, as_json=as_json)
+
+
+@sweep.command(cls=Verb)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("number", type=click.IntRange(0), metavar="N")
+@click.option("--captures", is_flag=True, help="Make the run again if its captures were dropped, and compare it.")
+@connect_option
+@as_json
+def show(folder: Path, number: int, captures: bool, connect: str, as_json: bool) -> None:
+    """Show run N of a sweep: what became of it, its folder, and the command that makes it."""
+    with progress(quiet=as_json) as shown:
+        found = rooms.sweep_show(
+            rooms.sweep_again(folder, 1, checked_connect(connect)), number, captures=captures, progress=shown
+        )
+    if as_json:
+        print_json(found)
+    else:
+        print_table([[name, str(value)] for name, value in found.items() if value is not None])
+    if found["differs"]:
+        raise VerificationFailed(f"run {number} was made again, and these differ: {found['differs']}")
+
+
+def _make(asked: rooms.SweepAsked, *, dry_run: bool, as_json: bool) -> None:
+    with progress(quiet=as_json) as shown:
+        sweeping = rooms.sweeping(asked, shown, building=not dry_run)
+        if dry_run:
+            estimate = sweeping.estimate()
+        else:
+            with resumable(f"go on with: ./sundial sweep resume {sweeping.folder}"):
+                swept = sweeping.perform(rooms.making(), shown)
+    if dry_run:
+        _print_estimate(estimate, as_json=as_json)
+    else:
+        _show(swept, as_json=as_json)
+
+
+def _print_estimate(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    runs = f"{found['least']}" if found["least"] == found["most"] else f"{found['least']} to {found['most']}"
+    click.echo(f"runs     {runs}: {found['had']} are in the store")
+    click.echo(f"checks   {found['checks']} are made again and compared")
+    if found["s_a_run"] is None:
+        click.echo("time     not known: the store has no run of this sweep")
+    else:
+        click.echo(f"time     {found['s']:.0f} s: {found['s_a_run']:.1f} s a run, {found['slots']} at a time")
+        click.echo(f"disk     {in_bytes(found['bytes'])}")
+    click.echo(f"folder   {found['folder']}")
+
+
+def _show(swept: Any, *, as_json: bool) -> None:
+    """What a sweep came to; raises for an exit status."""
+    verdicts = {name: len(swept.having(name)) for name in ("pass", "differs", "fail", "failed")}
+    if as_json:
+        print_json(swept.to_json())
+    else:
+        words = ", ".join(f"{count} {name}" for name, count in verdicts.items() if count) or "none is there"
+        click.echo(f"runs     {words}, of {swept.counts.wanted}")
+        click.echo(f"again    {swept.checked} of {swept.to_check} made again with equal bytes")
+        for crossing in filter(None, swept.crossings):
+            click.echo(f"at       {crossing.words}")
+        click.echo(f"folder   {swept.folder}")
+        if (swept.folder / "index.html").is_file():
+            click.echo(f"page     {swept.folder / 'index.html'}")
+    meanings = {"differs": "made twice with other bytes", "fail": "with mismatches", "failed": "failed"}
+    for name, meaning in meanings.items():
+        rows = swept.having(name)
+        if rows:
+            show_it = typed(f"./sundial sweep show {swept.folder} {rows[0].number}")
+            say(f"{len(rows)} {meaning}: {rows[0].first}; see: {show_it}")
+    for point, why in list(swept.given_up.items())[:1]:
+        say(f"{len(swept.given_up)} not made: seed {point.seed}: {why}")
+    if swept.status == RunFailed.exit_code:
+        raise RunFailed(f"{verdicts['failed'] + len(swept.given_up)} runs failed")
+    if swept.status:
+        raise VerificationFailed("not all runs are right")
