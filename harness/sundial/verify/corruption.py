@@ -74,7 +74,7 @@ def with_corrupted(frames: pl.DataFrame, read: Read, ports: pl.DataFrame | None 
 
 def flipped(frames: pl.DataFrame, read: Read, ports: pl.DataFrame) -> pl.DataFrame:
     """The rows of frames that a guest which joins segments corrupted, with `fate_byte`: where."""
-    joining = ports.filter("joins").select("end", "machine", corrupts=pl.col("netem").str.contains(r"\bcorrupt\b"))
+    joining = ports.filter("joins").select("end", "machine", "corrupts")
     if not joining["corrupts"].any():
         return frames.clear()
     seen = frames.filter(pl.col("fate").is_null()).join(joining, on="end", how="inner", maintain_order="left")

@@ -20,7 +20,8 @@ def test_what_is_for_all_on_a_network_goes_to_all_there_and_nowhere_else() -> No
                 "address": address,
                 **plain,
                 **wide,
-                "netem": "",
+                "corrupts": False,
+                "duplicates": False,
             }
             for name, mac, address, wide in (
                 ("client", 1, "10.0.0.1", {"broadcast": "10.0.0.255"}),

@@ -322,12 +322,12 @@ def _collisions(table: pl.DataFrame) -> pl.DataFrame:
 
 def _passed_on(table: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:
     """Frames that a guest which joins segments sent without having received them."""
-    joining = ports.filter("joins").select("end", "machine", "netem")
+    joining = ports.filter("joins").select("end", "machine", "corrupts", "duplicates")
     if joining.is_empty():
         return none()
     seen = table.filter(pl.col("fate").is_null()).join(joining, on="end", how="inner").sort("time_ns", "row")
     out = pl.col("direction") == OUTBOUND
-    twice = pl.col("netem").str.contains("duplicate").any().over("machine")
+    twice = pl.col("duplicates").any().over("machine")
     key = ["machine", "octets_hash"]
     counted = seen.with_columns(
         # A frame from one port may leave at all others.
@@ -336,7 +336,7 @@ def _passed_on(table: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataF
         twice=twice,
     )
     wrong = counted.filter(out, (pl.col("left") > pl.col("came")) & ~(pl.col("twice") & (pl.col("came") > 0)))
-    changes = pl.col("netem").str.contains("corrupt")
+    changes = pl.col("corrupts")
     if wrong.select(changes.any()).item():
         wrong = wrong.filter(~(changes & pl.col("row").is_in(flipped(table, read, ports)["row"].implode())))
     return findings(

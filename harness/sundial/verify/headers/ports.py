@@ -33,7 +33,8 @@ PORT: dict[str, pl.DataType] = {
     "joins": pl.Boolean(),
     "offloads": pl.Boolean(),
     "static_arp": pl.Boolean(),
-    "netem": pl.String(),
+    "corrupts": pl.Boolean(),
+    "duplicates": pl.Boolean(),
     "domain": pl.Int64(),
     "forwards": pl.Boolean(),
     "inner": pl.Boolean(),
@@ -45,10 +46,11 @@ PORT: dict[str, pl.DataType] = {
 """`machine`: its name, or that of a device. `broadcast`: the address of all on its network. `joins`: it joins segments
 and sends nothing of its own. Ports of one `domain` reach each other. `forwards`: the machine passes on packets of
 others. `inner`: on a segment within its machine, which hears itself and leaves checksums of UDP and TCP unfinished.
-`offloads`: the guest leaves checksums and segmentation to its adapter. `platform`: of the machine's image, if known.
-`undelivered` and `arrived`: frames that did not reach it before the run ended, and that it received, perhaps behind the
-end, as the fabric counts them. `timed`: the law of its segment says to the ns when frames arrive (`verify.wires`), and
-when the run ended is known."""
+`corrupts`, `duplicates`: the guest does so to frames that it sends here (tc-netem(8)). `offloads`: the guest leaves
+checksums and segmentation to its adapter. `platform`: of the machine's image, if known. `undelivered` and `arrived`:
+frames that did not reach it before the run ended, and that it received, perhaps behind the end, as the fabric counts
+them. `timed`: the law of its segment says to the ns when frames arrive (`verify.wires`), and when the run ended is
+known."""
 
 FULL, HELD = "adapter full", "8 frames wait"
 """Rules by which an adapter refuses a frame that it has no place for."""
@@ -99,7 +101,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "mtu": item.mtu,
                     "joins": joins[node.name],
                     **{name: bool(written.get(name, defaults.get(name))) for name in ("offloads", "static_arp")},
-                    "netem": written.get("netem") or "",
+                    **{f"{word}s": word in (written.get("netem") or "").split() for word in ("corrupt", "duplicate")},
                     "domain": domains.setdefault(item.segment, len(domains)),
                     "forwards": forwards.get(node.name, False),
                     "inner": item.segment in inner,
@@ -122,7 +124,8 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                 "joins": True,
                 "offloads": False,
                 "static_arp": False,
-                "netem": "",
+                "corrupts": False,
+                "duplicates": False,
                 "domain": domains[place.segment],
                 "forwards": False,
                 "inner": False,
