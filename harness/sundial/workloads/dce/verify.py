@@ -27,6 +27,7 @@ from sundial.verify.findings import Finding
 from sundial.verify.headers.arp import questions, within
 from sundial.verify.headers.icmp import Read, closed_until
 from sundial.verify.result import leg_json
+from sundial.verify.segment import network_of
 from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
 from sundial.workloads.dce.expect import SSS_CORE, TABLE_BYTES, parameters
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
@@ -56,6 +57,8 @@ from sundial.workloads.dce.verify_stream import CONV
 from sundial.workloads.function_lines import check_function_line
 
 NAME = "dce"
+_MIPS = 125.0
+"""Of a machine whose topology is not recorded: the default."""
 UNPROVEN: tuple[str, ...] = (
     "dce: the boot time of a server, which is its own; only that it is one and the same",
     "dce: how long a machine takes for what it has read, and how long a procedure takes",
@@ -290,7 +293,9 @@ class _Verification(Verification[Service]):
             if not each.sent and each.machine == service.machine and each.target[1] in service.ports
         )
         # The last pause may have been too short for a report: when the run ended no frame shows.
-        breaks = pauses(arrived, self.end_ns + PAUSE_NS, exact=self.exact, seen_ns=self.end_ns)
+        network = network_of(self.run)
+        mips = _MIPS if network is None else float(network.node(service.machine).mips)
+        breaks = pauses(arrived, self.end_ns + PAUSE_NS, mips=mips, exact=self.exact, seen_ns=self.end_ns)
         marks = [mark for begin, end, _ in breaks for mark in (begin, end)]
         served: list[Replay[Server]] = []
         mapped: list[Replay[Server]] = []

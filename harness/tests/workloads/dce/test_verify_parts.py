@@ -250,12 +250,18 @@ def test_a_batch_has_the_counters_of_its_machine() -> None:
 
 def test_pauses() -> None:
     second = 1000 * MS
-    assert pauses([0, second], 2 * second) == [(150 * MS, second - 1, True), (1150 * MS, 2 * second - 1, True)]
-    assert pauses([0, 220 * MS], 300 * MS) == [(150 * MS, 220 * MS - 1, False)]
-    assert pauses([], second) == []
+    assert pauses([0, second], 2 * second, mips=125) == [
+        (150 * MS, second - 1, True),
+        (1150 * MS, 2 * second - 1, True),
+    ]
+    assert pauses([0, 220 * MS], 300 * MS, mips=125) == [(150 * MS, 220 * MS - 1, False)]
+    assert pauses([], second, mips=125) == []
     # The run may have ended with its last frame, 60 ms after the last packet.
-    assert pauses([0], 260 * MS, seen_ns=60 * MS) == [(150 * MS, 260 * MS - 1, False)]
-    assert pauses([0], 450 * MS, seen_ns=250 * MS) == [(150 * MS, 450 * MS - 1, True)]
+    assert pauses([0], 260 * MS, mips=125, seen_ns=60 * MS) == [(150 * MS, 260 * MS - 1, False)]
+    assert pauses([0], 450 * MS, mips=125, seen_ns=250 * MS) == [(150 * MS, 450 * MS - 1, True)]
+    # A machine that is slower by 64 works longer beside it: 3.2 s.
+    assert pauses([0], 4 * second, mips=1.953125, seen_ns=3 * second)[0][2] is False
+    assert pauses([0], 4 * second, mips=1.953125, seen_ns=3400 * MS)[0][2] is True
 
 
 def line(**fields: object) -> dict[str, object]:
