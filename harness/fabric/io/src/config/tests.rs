@@ -61,7 +61,7 @@ fn every_refusal_is_one_line_that_names_file_and_field() {
             "\"propagation_ns\": 1000",
             "\"queue_frames\": 3",
             "segments[0].queue_frames: unknown field `queue_frames`, expected one of `rate_bps`, \
-             `propagation_ns`, `impairments`, `timeline` (kind link)",
+             `propagation_ns`, `impairments`, `timeline`, `by_hand` (kind link)",
         ),
         (
             "\"propagation_ns\": 1000",
