@@ -41,6 +41,8 @@ OVERTAKEN_NS = 1_000_000_000
 """A frame may be overtaken by others that were sent so much later, and as much later again as one was on its way."""
 
 
+_SLACK_NS = 1_000_000
+"""By so much a frame may be longer on its way than any other was."""
 _GIVEN_UP = "excessive collisions"
 
 _ON_THE_WAY = (
@@ -189,17 +191,19 @@ def under_way(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
         if not timed and number + cut == 0:
             continue
         capture = end.partition("|")[0]
-        missing = _missing(frames.select(_ON_THE_WAY).filter(pl.col("capture") == capture), *port)
-        recent = pl.col("sent_ns") >= pl.col("since_ns")
-        counted = missing.head(number + cut).filter(recent | (pl.int_range(pl.len()) < number))
-        last = missing.filter(recent) if timed else counted
+        there = frames.select(_ON_THE_WAY).filter(pl.col("capture") == capture)
+        missing = _missing(there, *port)
+        # What the capture cuts off arrives behind its last record.
+        behind = pl.col("sent_ns") + pl.col("longest_ns") + _SLACK_NS >= pl.lit(there["time_ns"].max())
+        counted = missing.head(number + cut).filter(behind | (pl.int_range(pl.len()) < number))
+        last = missing.filter(pl.col("sent_ns") >= pl.col("since_ns")) if timed else counted
         found.append(last.group_by("row").agg(under_way=pl.len().cast(pl.Int64)))
     return pl.concat(found).group_by("row").agg(pl.col("under_way").max())
 
 
 def _missing(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataFrame:
-    """Copies of frames that never came to a port, the last first: row, sent_ns, and `since_ns`, from when what was sent
-    may still have been on its way, as what did arrive shows."""
+    """Copies of frames that never came to a port, the last first: row, sent_ns, `longest_ns` that others were on their
+    way, and `since_ns`, from when what was sent may still have been on its way, as what did arrive shows."""
     hears = pl.lit(joins) | (pl.col("eth_target") == mac) | (pl.col("eth_target") & GROUP_BIT != 0)
     seen = pl.col("fate").is_null()
     sent = frames.filter(seen, hears, pl.col("direction") == OUTBOUND, pl.col("interface") != port)
@@ -208,7 +212,8 @@ def _missing(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataF
     step = pl.col("fate").replace_strict({LOST: -1, DROPPED: -1, DUPLICATED: 1}, default=0, return_dtype=pl.Int64)
     # What was corrupted has come, too, with other bytes.
     if sent.height + fates.select(step.sum()).item() <= came.height:
-        return pl.DataFrame(schema={"sent_ns": pl.Int64, "since_ns": pl.Int64, "row": frames.schema["row"]})
+        names = ("sent_ns", "longest_ns", "since_ns")
+        return pl.DataFrame(schema={**dict.fromkeys(names, pl.Int64()), "row": frames.schema["row"]})
     changed = fates.group_by("octets_hash").agg(change=step.sum())
     table = (
         sent.sort("time_ns")
@@ -220,9 +225,10 @@ def _missing(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataF
             on="octets_hash",
             how="left",
         )
+        .with_columns(longest_ns=(pl.col("came_ns") - pl.col("sent_ns")).max().fill_null(0))
         .with_columns(
             since_ns=pl.col("sent_ns").filter(pl.col("came") > 0).max().fill_null(0)
-            - (pl.col("came_ns") - pl.col("sent_ns")).max().fill_null(0)
+            - pl.col("longest_ns")
             - OVERTAKEN_NS,
             missing=pl.col("rows").list.len().cast(pl.Int64)
             - pl.col("corrupted").cast(pl.Int64)
@@ -237,6 +243,7 @@ def _missing(frames: pl.DataFrame, port: str, mac: int, joins: bool) -> pl.DataF
         .explode("copy")
         .select(
             "sent_ns",
+            "longest_ns",
             "since_ns",
             row=pl.col("rows").list.get(pl.min_horizontal("copy", pl.col("rows").list.len().cast(pl.Int64) - 1)),
         )
