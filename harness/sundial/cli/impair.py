@@ -13,7 +13,7 @@ from sundial.cli.talk import Verb, as_json, print_json, print_table, say
 from sundial.errors import BadInput
 from sundial.model.overrides import parse_override
 from sundial.model.source import Source, validate
-from sundial.model.timeline import CUT, HEAL, IMPAIR, PARTITION, Event
+from sundial.model.timeline import CUT, HEAL, IMPAIR, PARTITION, Event, Happened
 
 _up = click.option("--topology", metavar="T", shell_complete=completion.UP, help="The topology, if several are up.")
 
@@ -114,7 +114,7 @@ def _change(written: Mapping[str, Any], values: Sequence[str], topology: str | N
     if as_json:
         print_json(made)
         return
-    event = Event.model_validate(made)
+    event = Happened.model_validate(made)
     click.echo(f"{event.words}, from {event.at / 1e9:.9f} s")
 
 

@@ -14,10 +14,11 @@ from sundial.model.experiment import Experiment, resolve_workloads
 from sundial.model.invalid import Invalid
 from sundial.model.network import Network, build_network
 from sundial.model.scenario import Scenario
-from sundial.model.timeline import Event, check_timeline
+from sundial.model.timeline import Event, Happened, check_timeline
 from sundial.model.topology import Topology
 
 _EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Event])
+_HAPPENED: TypeAdapter[list[Happened]] = TypeAdapter(list[Happened])
 _OF_THE_RUN = ("scale", "variant")
 """Fields of a recorded scenario that say how it was made; a scenario does not have them."""
 
@@ -33,7 +34,7 @@ def recorded_events(document: Mapping[str, Any]) -> list[Event]:
     written = document if scenario is None else scenario
     events = written.get("timeline", ()) if isinstance(written, Mapping) else ()
     try:
-        return _EVENTS.validate_python(list(events))
+        return [*(_EVENTS if scenario is not None else _HAPPENED).validate_python(list(events))]
     except (ValidationError, TypeError) as error:
         what = _words(error) if isinstance(error, ValidationError) else "is not a list of events"
         raise BadInput(what, field="timeline") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -92,6 +92,13 @@ class Event(Impairments, OnPrograms, When):
     def ends_ns(self) -> int | None:
         """When it is over; None: never."""
         return None if self.for_ is None else self.at + self.for_
+
+
+class Happened(Event):
+    """An event of a topology that was up. Virtual time runs ahead between commands, by days."""
+
+    at_: Annotated[int, In(replace(TIME, most=(1 << 63) - 1))] | None = Field(default=None, alias="at")
+    """Instant on the run's time axis."""
 
 
 def _order(item: tuple[str, object]) -> tuple[bool, bool]:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from sundial.errors import BadInput
 from sundial.model.network import Network
-from sundial.model.timeline import Event, State, check_timeline, segment_of, state_at
+from sundial.model.timeline import Event, Happened, State, check_timeline, segment_of, state_at
 from sundial.model.topology import Topology
 from sundial.plan.segment import change_of
 
@@ -33,7 +33,7 @@ class ByHand:
         """Make a change now. Raises BadInput if it does not fit what is in force, and what `change` raises."""
         latest = max((event.at for event in self._events), default=-1)
         try:
-            event = Event.model_validate({**written, "at": f"{max(now_ns, latest + 1)} ns"})
+            event: Event = Happened.model_validate({**written, "at": f"{max(now_ns, latest + 1)} ns"})
         except ValidationError as error:
             raise BadInput(error.errors()[0]["msg"]) from None
         for wrong in check_timeline([*self._events, event], self._topology, None):

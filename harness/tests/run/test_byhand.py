@@ -86,3 +86,10 @@ def test_a_change_that_the_fabric_did_not_make_is_not_recorded(made: tuple[ByHan
     with pytest.raises(RunFailed):
         by_hand.apply({"cut": "wan"}, 1_000, gone)
     assert by_hand.to_json() == []
+
+
+def test_virtual_time_may_have_run_ahead_by_days(made: tuple[ByHand, Fabric]) -> None:
+    by_hand, fabric = made
+    fabric.now_ns = 123_761_292_782_901
+    by_hand.apply({"cut": "wan"}, fabric.now_ns, fabric.change)
+    assert [event.at for event in recorded_events({"scenario": None, "timeline": by_hand.to_json()})] == [fabric.now_ns]
