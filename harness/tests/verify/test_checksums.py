@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 
 from sundial.verify.headers.ip import checksum_wrong
+from sundial.verify.headers.tcp import of_no_socket
+from tests.verify.bed import ACK, FIN
 
 PSEUDO, PACKET = 0x1234, 0x4321
 WHOLE = 0xFFFF - PSEUDO - PACKET
@@ -40,3 +42,10 @@ def test_what_is_wrong(inner: bool, finished: bool, written: int, wrong: bool) -
     assert table.select(checksum_wrong(total, pseudo, seen, finished=whole)).item() is wrong
     if not finished:
         assert table.select(checksum_wrong(total, pseudo, seen)).item() is wrong
+
+
+def test_what_no_socket_sends_has_its_whole_sum() -> None:
+    """Resets, and the ACK of TIME-WAIT, which has no identification."""
+    sent = [(0x04, 0, True), (0x04 | ACK, 7, True), (ACK, 0, True), (ACK, 7, False), (FIN | ACK, 0, False)]
+    table = pl.DataFrame(sent, ["tcp_flags", "ip_id", "alone"], orient="row")
+    assert table.select(of_no_socket())["tcp_flags"].to_list() == table["alone"].to_list()

@@ -98,13 +98,18 @@ def _all(table: pl.DataFrame, checks: list[Check]) -> pl.DataFrame:
     )
 
 
+def of_no_socket() -> pl.Expr:
+    """Which segments Linux may send without a socket: a reset for want of one, or the ACK of TIME-WAIT.
+    ip_send_unicast_reply (net/ipv4/ip_output.c) finishes their sum, and gives them no identification."""
+    flags = pl.col("tcp_flags")
+    return (flags & RST != 0) | ((flags == ACK) & (pl.col("ip_id") == 0))
+
+
 def _check_fields(own: pl.DataFrame) -> pl.DataFrame:
     flags = pl.col("tcp_flags")
     length = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
     total = pl.col("ip_payload_sum").cast(pl.Int64)
-    # A reset for want of a socket is not made by one: ip_send_unicast_reply (net/ipv4/ip_output.c) finishes the sum.
-    reset = flags & RST != 0
-    wrong = checksum_wrong(total, pseudo_header(TCP, length), pl.col("tcp_checksum"), finished=reset)
+    wrong = checksum_wrong(total, pseudo_header(TCP, length), pl.col("tcp_checksum"), finished=of_no_socket())
     urgent = pl.col("tcp_urgent")
     return _all(
         own,
