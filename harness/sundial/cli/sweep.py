@@ -17,6 +17,7 @@ from sundial.cli.options import checked_connect, checked_out, connect_option, re
 from sundial.cli.talk import Verb, as_json, in_bytes, print_json, print_table, progress, say
 from sundial.errors import BadInput, HostLacks, Interrupted, RunFailed, VerificationFailed
 from sundial.model.catalog import COMMAND, typed
+from sundial.units import counted
 
 MAKE = "make"
 ON = re.compile(r"local(?::([1-9]\d?))?")
@@ -194,6 +195,6 @@ def _show(swept: Any, *, as_json: bool) -> None:
     for point, why in list(swept.given_up.items())[:1]:
         say(f"{len(swept.given_up)} not made: seed {point.seed}: {why}")
     if swept.status == RunFailed.exit_code:
-        raise RunFailed(f"{verdicts['failed'] + len(swept.given_up)} runs failed")
+        raise RunFailed(f"{counted(verdicts['failed'] + len(swept.given_up), 'run')} failed")
     if swept.status:
         raise VerificationFailed("not all runs are right")
