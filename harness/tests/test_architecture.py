@@ -159,7 +159,7 @@ def imports(source: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{node.module}.{alias.name}"
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in ("import_module", "__import__", "_room", "_able"):
+            if name in ("import_module", "__import__", "named_room", "able_room"):
                 yield node.lineno, str(node.args[0].value)
 
 

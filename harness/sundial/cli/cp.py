@@ -38,7 +38,7 @@ def cp(ctx: click.Context, source: str, target: str, topology: str | None, as_js
     sundial cp build/server server:/usr/local/bin/
     sundial cp client:/var/log logs
     """
-    room = rooms.copying()
+    room = rooms.named_room("sundial.run.copying")
     from_machine, to_machine = room.parse(source), room.parse(target)
     if (from_machine is None) == (to_machine is None):
         raise BadInput("both are in machines" if from_machine else "neither is in a machine", field="SRC, DST",

@@ -40,7 +40,7 @@ def impair(
     if is_shown:
         if segment is not None or values or reset:
             raise BadInput("--show takes no segment and no value", field="--show", allowed="sundial impair --show")
-        _show(rooms.in_force(topology), as_json=as_json)
+        _show(rooms.change(None, topology)["segments"], as_json=as_json)
         return
     if segment is None:
         raise BadInput("missing", field="SEGMENT", allowed="a segment of the topology, or --show")
@@ -110,7 +110,7 @@ def _change(written: Mapping[str, Any], values: Sequence[str], topology: str | N
         override = parse_override(value, verb, "loss=5%")
         source.put(override.path, override.value, override.origin)
     asked = validate(source, Event).model_dump(mode="json", exclude_none=True, exclude={"at_"})
-    made = rooms.change(asked, topology)
+    made = rooms.change(asked, topology)["event"]
     if as_json:
         print_json(made)
         return

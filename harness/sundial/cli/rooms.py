@@ -44,7 +44,7 @@ def check_state() -> None:
     check_writable(WRITTEN.state)
 
 
-def _check_places(out: Path | None) -> None:
+def check_places(out: Path | None) -> None:
     """The same, and for runs without a directory of their own also where runs go."""
     check_state()
     if out is None:
@@ -53,24 +53,24 @@ def _check_places(out: Path | None) -> None:
 
 def run(request: RunRequest, progress: Progress) -> RunResult:
     """Make one run. Raises BadInput, HostLacks, RunFailed, Interrupted."""
-    _check_places(request.out)
-    return cast("RunResult", _able("sundial.run.runner").run(request, progress))
+    check_places(request.out)
+    return cast("RunResult", able_room("sundial.run.runner").run(request, progress))
 
 
 def up(request: UpRequest, progress: Progress) -> Kept:
     """Bring a topology up and leave it up. Raises BadInput, HostLacks, RunFailed."""
-    _check_places(None)
-    return cast("Kept", _able("sundial.run.keeper").up(request, progress))
+    check_places(None)
+    return cast("Kept", able_room("sundial.run.keeper").up(request, progress))
 
 
 def down(topology: str | None) -> list[str]:
     """Take down one topology, or all; answers their names. Raises BadInput where that one is not up."""
-    return cast("list[str]", _room("sundial.run.keeper").down(topology))
+    return cast("list[str]", named_room("sundial.run.keeper").down(topology))
 
 
 def kept() -> list[Kept]:
     """The topologies that are up."""
-    return cast("list[Kept]", _room("sundial.run.keeper").list_())
+    return cast("list[Kept]", named_room("sundial.run.keeper").list_())
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ def exec_(asked: Exec) -> Any:
 
     Raises BadInput, RunFailed, Interrupted.
     """
-    foreground = _room("sundial.machines.foreground")
+    foreground = named_room("sundial.machines.foreground")
     return _exec(asked, foreground.Passed(sys.stdout.fileno(), sys.stderr.fileno()))
 
 
 def exec_gathered(asked: Exec) -> Any:
     """The same with its output kept: `.status`, `.stdout`, `.stderr`, `.dropped`."""
-    gathered = _room("sundial.machines.command").Gathered()
+    gathered = named_room("sundial.machines.command").Gathered()
     return gathered.result(_exec(asked, gathered))
 
 
@@ -108,8 +108,8 @@ def exec_all(
 
     Output that is not gathered is passed on with the machine in front of each line. Raises BadInput, Interrupted.
     """
-    command, several = _room("sundial.machines.command"), _room("sundial.machines.several")
-    passed = _room("sundial.machines.foreground").Passed(sys.stdout.fileno(), sys.stderr.fileno())
+    command, several = named_room("sundial.machines.command"), named_room("sundial.machines.several")
+    passed = named_room("sundial.machines.foreground").Passed(sys.stdout.fileno(), sys.stderr.fileno())
     receivers: dict[str, Any] = {}
 
     def outputs(names: Sequence[str]) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def exec_all(
         return receivers
 
     try:
-        ends = _room("sundial.run.keeper").exec_all(machines, argv, seconds, outputs, topology)
+        ends = named_room("sundial.run.keeper").exec_all(machines, argv, seconds, outputs, topology)
     finally:
         if not gathered:
             for receiver in receivers.values():
@@ -131,15 +131,15 @@ def exec_all(
 
 
 def _exec(asked: Exec, output: Any) -> Any:
-    foreground = _room("sundial.machines.foreground").Foreground(asked.input_fd, asked.terminal, asked.seconds)
-    return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
+    foreground = named_room("sundial.machines.foreground").Foreground(asked.input_fd, asked.terminal, asked.seconds)
+    return named_room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
 
 
 def export_table(folder: Path, table: str, form: str | None, path: Path | None) -> int:
     """Write a table of a run to a file, whole or not at all, or to standard output (None); answers its rows. Raises
     BadInput, OSError."""
-    files = _room("sundial.data.files")
-    found = _able("sundial.data.run").open_run(folder).table(table)
+    files = named_room("sundial.data.files")
+    found = able_room("sundial.data.run").open_run(folder).table(table)
     chosen = files.format_of(form, "" if path is None else str(path))
     if path is None:
         files.write(found, chosen, sys.stdout.buffer)
@@ -148,73 +148,63 @@ def export_table(folder: Path, table: str, form: str | None, path: Path | None) 
     return int(found.height)
 
 
+def change(event: Mapping[str, Any] | None, topology: str | None) -> dict[str, Any]:
+    """Change a segment of what is up: the event with its instant; of None, all states. Raises BadInput, RunFailed."""
+    return cast("dict[str, Any]", named_room("sundial.run.keeper").change(event, topology))
+
+
 def draft(name: str) -> Any:
     """A module of the room that drafts files."""
-    return _room(f"sundial.draft.{name}")
-
-
-def change(event: Mapping[str, Any], topology: str | None) -> dict[str, Any]:
-    """Change a segment of a topology that is up; answers the event with its instant. Raises BadInput, RunFailed."""
-    return cast("dict[str, Any]", _room("sundial.run.keeper").change(event, topology)["event"])
-
-
-def in_force(topology: str | None) -> dict[str, Any]:
-    """What is cut, partitioned and impaired, by segment. Raises BadInput, RunFailed."""
-    return cast("dict[str, Any]", _room("sundial.run.keeper").change(None, topology)["segments"])
-
-
-def copying() -> Any:
-    """The module that copies files to and from machines that are up."""
-    return _room("sundial.run.copying")
+    return named_room(f"sundial.draft.{name}")
 
 
 def misread(folder: Path) -> list[str]:
     """What of known frames this host's tshark shows in another way. Raises BadInput, HostLacks."""
-    return cast("list[str]", _room("sundial.observe.known").misread(folder))
+    return cast("list[str]", named_room("sundial.observe.known").misread(folder))
 
 
 def virsh_commands() -> list[str]:
     """The commands of `sundial virsh` under the embedded driver."""
-    return list(_room("sundial.machines.virsh").COMMANDS)
+    return list(named_room("sundial.machines.virsh").COMMANDS)
 
 
 def virsh_overview() -> str:
     """What they do, a line each."""
-    return cast(str, _room("sundial.machines.virsh").overview())
+    return cast(str, named_room("sundial.machines.virsh").overview())
 
 
 def connected(topology: str | None) -> str:
     """libvirt's URI of a topology that is up, or EMBEDDED. Raises BadInput."""
-    return cast(str, _room("sundial.run.keeper").connected(topology))
+    return cast(str, named_room("sundial.run.keeper").connected(topology))
 
 
 @contextlib.contextmanager
 def ssh_uri(uri: str) -> Iterator[str]:
     """A daemon behind ssh as libvirt itself can reach it meanwhile, with all of Sundial's options. Raises HostLacks."""
-    daemon = _room("sundial.model.daemon").parse_daemon(uri)
+    daemon = named_room("sundial.model.daemon").parse_daemon(uri)
     with tempfile.TemporaryDirectory(prefix="sundial-") as folder:
-        yield daemon.through(str(_room("sundial.machines.ssh").Ssh(daemon).write_program(Path(folder) / "ssh")))
+        yield daemon.through(str(named_room("sundial.machines.ssh").Ssh(daemon).write_program(Path(folder) / "ssh")))
 
 
 def virsh(argv: Sequence[str], topology: str | None) -> str:
     """What virsh would print of a topology of the embedded driver's. Raises BadInput, RunFailed."""
-    return cast(str, _room("sundial.run.keeper").virsh(argv, topology))
+    return cast(str, named_room("sundial.run.keeper").virsh(argv, topology))
 
 
 def console(machine: str, topology: str | None) -> None:
     """Join the terminal with a machine's console until the user leaves it. Raises BadInput, RunFailed."""
-    _room("sundial.run.keeper").console(machine, topology)
+    named_room("sundial.run.keeper").console(machine, topology)
 
 
 def take_up_abandoned() -> None:
     """Give run directories their names whose harness was killed together with its guard."""
     if CAPTURES.is_dir():
-        _room("sundial.run.directory").take_up_abandoned(CAPTURES)
+        named_room("sundial.run.directory").take_up_abandoned(CAPTURES)
 
 
 def in_the_making() -> list[Path]:
     """Directories of runs that are being made, or of what is up."""
-    return cast("list[Path]", _room("sundial.run.directory").in_the_making(CAPTURES)) if CAPTURES.is_dir() else []
+    return cast("list[Path]", named_room("sundial.run.directory").in_the_making(CAPTURES)) if CAPTURES.is_dir() else []
 
 
 def entries() -> list[Any]:
@@ -223,17 +213,17 @@ def entries() -> list[Any]:
     Those that a killed harness left get their names first.
     """
     take_up_abandoned()
-    return cast("list[Any]", _room("sundial.shelf.entries").read_entries(CAPTURES))
+    return cast("list[Any]", named_room("sundial.shelf.entries").read_entries(CAPTURES))
 
 
 def entry(folder: Path) -> Any:
     """One of them, or a run elsewhere; None if the folder holds nothing of Sundial's."""
-    return _room("sundial.shelf.entries").read_entry(folder)
+    return named_room("sundial.shelf.entries").read_entry(folder)
 
 
 def shelf(name: str) -> Any:
     """A module of the room that keeps runs."""
-    return _room(f"sundial.shelf.{name}")
+    return named_room(f"sundial.shelf.{name}")
 
 
 def captures_removed(folder: Path) -> str | None:
@@ -243,7 +233,7 @@ def captures_removed(folder: Path) -> str | None:
 
 def usage() -> list[Any]:
     """What of Sundial takes how much of the disk: `shelf.usage.Usage`, a row each."""
-    room, places = shelf("usage"), _room("sundial.run.places").Places()
+    room, places = shelf("usage"), named_room("sundial.run.places").Places()
     out, private = places.snapshots.parent, places.private
     images = [path for path in out.glob("*") if path != places.snapshots and path.name != "cache"]
     built = [ROOT / "harness" / each for each in ("fabric/target", "clock/build", "confine/build")]
@@ -276,7 +266,7 @@ def warm_evaluation(*, report: bool) -> Iterator[None]:
         with contextlib.suppress(Exception):  # `verify_run` raises the same error
             for room in (VERIFY, REPORT) if report else (VERIFY,):
                 if not left.is_set():
-                    _room(room)
+                    named_room(room)
 
     thread = threading.Thread(target=work, name="warming")
     thread.start()
@@ -289,7 +279,7 @@ def warm_evaluation(*, report: bool) -> Iterator[None]:
 
 def verify_run(path: Path) -> dict[str, Any]:
     """Verify a run directory; answers what was written to verify.json. Raises BadInput."""
-    return cast("dict[str, Any]", _able(VERIFY).verify_run(path).to_json())
+    return cast("dict[str, Any]", able_room(VERIFY).verify_run(path).to_json())
 
 
 @dataclass(frozen=True)
@@ -306,7 +296,7 @@ class Mismatch:
 
 def mismatches(run: str, document: dict[str, Any], most: int) -> list[Mismatch]:
     """The first mismatches of a document like verify.json."""
-    words = _room("sundial.verify.words")
+    words = named_room("sundial.verify.words")
     problems = words.grouped(document.get("problems") or [])
     return [
         Mismatch(words.in_words(each), words.open_command(run, each), each.get("rule"), words.joined_in(each))
@@ -316,31 +306,31 @@ def mismatches(run: str, document: dict[str, Any], most: int) -> list[Mismatch]:
 
 def junit(ended: list[dict[str, Any]]) -> str:
     """Runs as they ended, as JUnit XML."""
-    room = _room("sundial.verify.junit")
+    room = named_room("sundial.verify.junit")
     return cast(str, room.document([room.Ended(**each) for each in ended]))
 
 
 def summary(ended: list[dict[str, Any]]) -> str:
     """The same as Markdown."""
-    ended_of = _room("sundial.verify.junit").Ended
-    return cast(str, _room("sundial.verify.markdown").document([ended_of(**each) for each in ended]))
+    ended_of = named_room("sundial.verify.junit").Ended
+    return cast(str, named_room("sundial.verify.markdown").document([ended_of(**each) for each in ended]))
 
 
 def first_mismatch(run: str, document: dict[str, Any]) -> Mismatch | None:
     """The one to begin with."""
-    words = _room("sundial.verify.words")
+    words = named_room("sundial.verify.words")
     each = words.to_show(document.get("problems") or [])
     return None if each is None else Mismatch(words.in_words(each), words.open_command(run, each), each.get("rule"), 1)
 
 
 def rules() -> dict[str, Any]:
     """The rules of verification by name."""
-    return cast("dict[str, Any]", _room("sundial.verify.rules").rules())
+    return cast("dict[str, Any]", named_room("sundial.verify.rules").rules())
 
 
 def rule_of(field: str) -> Any:
     """The rule of a finding's field; OTHER_RULE where no rule names it."""
-    return _room("sundial.verify.rules").rule_of(field)
+    return named_room("sundial.verify.rules").rule_of(field)
 
 
 def forget_verdict(path: Path) -> None:
@@ -351,12 +341,12 @@ def forget_verdict(path: Path) -> None:
 
 def verifiable() -> list[str]:
     """What a capture from elsewhere may hold, as `sundial verify --protocol` says it."""
-    return cast("list[str]", _room(VERIFY).offered())
+    return cast("list[str]", named_room(VERIFY).offered())
 
 
 def verify_pcap(path: Path, protocol: str, mtu: int | None, port: int | None) -> dict[str, Any]:
     """Verify a foreign capture; answers a document like verify.json. Raises BadInput."""
-    found = _able(VERIFY).verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
+    found = able_room(VERIFY).verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
     return cast("dict[str, Any]", found.to_json())
 
 
@@ -365,19 +355,19 @@ def build_report(path: Path, *, png: bool = False, drawn: bool = True) -> Path:
 
     Not `drawn`, its figures are said in words alone.
     """
-    return cast(Path, _able(REPORT).build_report(path, png=png, drawn=drawn).html)
+    return cast(Path, able_room(REPORT).build_report(path, png=png, drawn=drawn).html)
 
 
 def compare(runs: Sequence[tuple[Path, str]], by: Sequence[str], limits: Sequence[str]) -> Any:
     """What differs between runs, given by directory and name: a `seams.compare.Comparison`. Raises BadInput."""
-    bounds = [_room("sundial.compare.bounds").parse(limit) for limit in limits]
-    room = _able("sundial.compare.build")
+    bounds = [named_room("sundial.compare.bounds").parse(limit) for limit in limits]
+    room = able_room("sundial.compare.build")
     return room.compare([room.Compared(path, name) for path, name in runs], by, bounds)[0]
 
 
 def comparison_words() -> Any:
     """The module that makes text of a comparison."""
-    return _room("sundial.compare.words")
+    return named_room("sundial.compare.words")
 
 
 def comparison_text(found: Any, form: str) -> str:
@@ -387,23 +377,23 @@ def comparison_text(found: Any, form: str) -> str:
 
 def write_comparison(found: Any, page: Path) -> None:
     """Write its page. Raises OSError."""
-    _room("sundial.compare.page").write_page(found, page)
+    named_room("sundial.compare.page").write_page(found, page)
 
 
 def ports(capture: Path) -> list[str]:
     """The ports that a capture has, in its order. Raises BadInput."""
-    return cast("list[str]", _room("sundial.observe.follow").ports(capture))
+    return cast("list[str]", named_room("sundial.observe.follow").ports(capture))
 
 
 def stream_view(capture: Path, port: str | None, to: BinaryIO, keeper_pid: int | None = None) -> None:
     """Write a capture as a port saw it (None: as it is); with `keeper_pid`, until that process has ended. Raises
     BadInput."""
-    _room("sundial.observe.follow").stream_view(capture, port, to, keeper_pid)
+    named_room("sundial.observe.follow").stream_view(capture, port, to, keeper_pid)
 
 
 def write_view(capture: Path, port: str | None, path: Path, keeper_pid: int | None = None) -> None:
     """The same into a file that is written whole or not at all. Raises BadInput, OSError."""
-    _room("sundial.observe.follow").write_view(capture, port, path, keeper_pid)
+    named_room("sundial.observe.follow").write_view(capture, port, path, keeper_pid)
 
 
 def watch(
@@ -411,9 +401,9 @@ def watch(
 ) -> Iterator[list[str]]:
     """The packet list of a capture as a port saw it, in these columns; with `keeper_pid`, of what is appended until
     that process has ended. Raises BadInput, HostLacks."""
-    feed = partial(_room("sundial.observe.follow").stream_view, capture, port)
+    feed = partial(named_room("sundial.observe.follow").stream_view, capture, port)
     scripts, preferences = dissection(capture)
-    listed = _able("sundial.observe.tshark").list_frames(
+    listed = able_room("sundial.observe.tshark").list_frames(
         lambda to: feed(to, keeper_pid),
         columns,
         name=capture,
@@ -427,17 +417,17 @@ def watch(
 def port_counts(kept: Kept) -> Sequence[Any] | None:
     """What each port of a topology has counted; None: it is down."""
     try:
-        counters = _room("sundial.run.keeper").status(kept.topology)["counters"]
+        counters = named_room("sundial.run.keeper").status(kept.topology)["counters"]
     except (BadInput, RunFailed):
         if ended(kept.pid, DOWN_S):
             return None
         raise
-    return cast("Sequence[Any]", _room("sundial.observe.counted").port_counts(counters))
+    return cast("Sequence[Any]", named_room("sundial.observe.counted").port_counts(counters))
 
 
 def ended(pid: int, seconds: float) -> bool:
     """True if a process has ended, or does within so many seconds."""
-    reaper = _room("sundial.machines.reaper")
+    reaper = named_room("sundial.machines.reaper")
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -447,72 +437,74 @@ def ended(pid: int, seconds: float) -> bool:
 
 def link_and_ports(capture: Path) -> tuple[int, list[str]]:
     """The link type of a capture, and its ports in its order. Raises BadInput."""
-    return cast("tuple[int, list[str]]", _room("sundial.observe.follow").link_and_ports(capture))
+    return cast("tuple[int, list[str]]", named_room("sundial.observe.follow").link_and_ports(capture))
 
 
 def viewer_places(listed: str) -> dict[str, Path] | None:
     """Where Wireshark looks for what is installed, from what `tshark -G folders` prints."""
-    room = _room("sundial.report.viewer_profile")
+    room = named_room("sundial.report.viewer_profile")
     return cast("dict[str, Path] | None", room.places(room.folders(listed)))
 
 
 def viewer_files(columns: Sequence[tuple[str, str]]) -> tuple[str, str, dict[str, str]]:
     """What is installed: the program for extcap, the loader of dissectors, the files of the profile."""
-    room = _room("sundial.report.viewer_profile")
+    room = named_room("sundial.report.viewer_profile")
     return room.extcap_script(LAUNCHER), room.loader(DISSECTORS), room.profile(columns)
 
 
 def viewer_mark() -> str:
     """What each installed file has in it."""
-    return cast(str, _room("sundial.report.viewer_profile").MARK)
+    return cast(str, named_room("sundial.report.viewer_profile").MARK)
 
 
 def dissection(capture: Path) -> tuple[list[str], list[str]]:
     """Words of Wireshark's and tshark's command line that make them dissect a capture of Sundial: scripts, the rest."""
-    viewer = _room("sundial.report.viewer")
+    viewer = named_room("sundial.report.viewer")
     return viewer.scripts(), viewer.preferences(capture)
 
 
 def ladder(folder: Path, asked: str, *, everything: bool) -> Any:
     """The ladder of a call: `.title`, and what the functions below draw. Raises BadInput, HostLacks."""
-    return _able("sundial.report.ladder_read").read_ladder(folder, asked, everything=everything, before=viewer_user())
+    return able_room("sundial.report.ladder_read").read_ladder(
+        folder, asked, everything=everything, before=viewer_user()
+    )
 
 
 def ladder_text(ladder: Any, *, width: int, unicode: bool) -> str:
     """A ladder for a terminal."""
-    return cast(str, _room("sundial.report.ladder_text").draw(ladder, width=width, unicode=unicode))
+    return cast(str, named_room("sundial.report.ladder_text").draw(ladder, width=width, unicode=unicode))
 
 
 def ladder_svg(ladder: Any) -> str:
     """A ladder as an SVG document."""
-    return cast(str, _room("sundial.report.ladder_svg").draw(ladder))
+    return cast(str, named_room("sundial.report.ladder_svg").draw(ladder))
 
 
 def ladder_json(ladder: Any) -> dict[str, Any]:
     """A ladder as data, all of its frames."""
-    return cast("dict[str, Any]", _room("sundial.report.ladder_json").document(ladder))
+    return cast("dict[str, Any]", named_room("sundial.report.ladder_json").document(ladder))
 
 
 def notable_calls(folder: Path) -> list[dict[str, Any]]:
     """The calls of a run that are worth a look. Raises BadInput."""
-    return cast("list[dict[str, Any]]", _able("sundial.report.ladder_json").notable_calls(folder))
+    return cast("list[dict[str, Any]]", able_room("sundial.report.ladder_json").notable_calls(folder))
 
 
 def viewer_user() -> tuple[str, ...]:
     """Words in front of tshark and Wireshark: since 4.4 they load no dissector in Lua for root, and say nothing."""
-    checks = _room("sundial.cli.checks")
+    checks = named_room("sundial.cli.checks")
     return cast("tuple[str, ...]", checks.started_by(checks.Host()))
 
 
 def topology_drawing(network: Network, *, as_svg: bool) -> str:
     """A topology drawn as text or as SVG."""
-    drawn = _room("sundial.report.topology_read").of_network(network)
-    return cast(str, _room(f"sundial.report.topology_{'svg' if as_svg else 'text'}").draw(drawn))
+    drawn = named_room("sundial.report.topology_read").of_network(network)
+    return cast(str, named_room(f"sundial.report.topology_{'svg' if as_svg else 'text'}").draw(drawn))
 
 
 def papers() -> list[tuple[Any, list[str]]]:
     """The papers whose experiments can be reproduced, each with the scales that it has."""
-    room = _room("sundial.reproduce.paper")
+    room = named_room("sundial.reproduce.paper")
     found = [room.reproduction(name).paper() for name in room.papers()]
     return [(paper, list(paper.scales)) for paper in found]
 
@@ -533,15 +525,15 @@ def reproduce(
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
-    _check_places(out)
-    room = _able("sundial.reproduce.perform")
+    check_places(out)
+    room = able_room("sundial.reproduce.perform")
     known = images(recipe)
 
     def pin(folder: Path, shown: Progress, names: Iterable[str] | None) -> dict[str, dict[str, str]]:
-        pinned = _room("sundial.machines.images").pin(known, folder, shown.say, names)
+        pinned = named_room("sundial.machines.images").pin(known, folder, shown.say, names)
         return cast("dict[str, dict[str, str]]", pinned)
 
-    at_once = jobs or _room("sundial.reproduce.workers").jobs_of_this_host()
+    at_once = jobs or named_room("sundial.reproduce.workers").jobs_of_this_host()
     request = room.Request(name, scale, seed, CAPTURES, out, connect, command, at_once)
     return room.perform(request, room.Doors(making(), pin), progress)
 
@@ -574,13 +566,13 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
 
     Raises BadInput before anything is started; HostLacks, Interrupted.
     """
-    _check_places(asked.out)
-    pure, room = _room("sundial.reproduce.matrix"), _able("sundial.reproduce.matrix_make")
+    check_places(asked.out)
+    pure, room = named_room("sundial.reproduce.matrix"), able_room("sundial.reproduce.matrix_make")
     try:
-        measure = _room("sundial.model.bounds").parse_measure(asked.measure)
+        measure = named_room("sundial.model.bounds").parse_measure(asked.measure)
     except BadInput as error:
         raise error.within(file="--measure") from None
-    bounds = _room("sundial.verify.bounds")
+    bounds = named_room("sundial.verify.bounds")
 
     def measured(path: Path) -> tuple[str, float] | None:
         found = bounds.measured(path, measure)
@@ -611,7 +603,7 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
         asked.connect,
         asked.recipe,
         asked.skip_refused,
-        asked.jobs or _room("sundial.reproduce.workers").jobs_of_this_host(),
+        asked.jobs or named_room("sundial.reproduce.workers").jobs_of_this_host(),
         asked.command,
     )
     if made:
@@ -621,82 +613,10 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
     return folder, pure.to_json(found), pure.to_text(found)
 
 
-@dataclass(frozen=True)
-class SweepAsked:
-    """What `sweep` was asked for."""
-
-    source: Any
-    """The sweep's data."""
-    out: Path | None
-    store: Path | None
-    slots: int | None
-    connect: str
-    recipe: str | None
-    command: tuple[str, ...]
-
-
-def sweep_source(reference: str, topology: str | None, settings: Sequence[str], seeds: str | None) -> Any:
-    """The data of a sweep: a file's, or a grid of a scenario. Raises BadInput."""
-    room = _room("sundial.sweep.read")
-    if not room.is_sweep(reference):
-        return room.from_options(reference, topology, settings, seeds)
-    given = [name for name, value in (("--topology", topology), ("--set", settings), ("--seeds", seeds)) if value]
-    if given:
-        what = "the file says which runs there are"
-        raise BadInput(what, file=given[0], allowed="a scenario, or no such option")
-    return room.from_file(reference)
-
-
-def sweep_again(folder: Path, slots: int | None, connect: str) -> SweepAsked:
-    """The sweep of a folder. Raises BadInput."""
-    record = _room("sundial.sweep.perform").read_record(folder)
-    source = _room("sundial.model.source").Source(record["sweep"]["name"], str(folder / "sweep.json"), record["sweep"])
-    return SweepAsked(source, folder, Path(record["store"]), slots, connect, record["recipe"], tuple(record["command"]))
-
-
-def sweeping(asked: SweepAsked, progress: Progress, *, building: bool = True, searching: bool = False) -> Any:
-    """A sweep whose points are all valid: `.perform(making, progress)`, `.estimate()`, `.folder`. With `building`,
-    images are built where they are missing. Raises BadInput, HostLacks."""
-    _check_places(asked.out)
-    room = _able("sundial.sweep.perform")
-    sweep, data = _room("sundial.sweep.read").sweep_of(asked.source)
-    store = asked.store or _room("sundial.run.places").Places().store
-    slots = asked.slots or _room("sundial.reproduce.workers").jobs_of_this_host()
-    request = room.Request(sweep, data, CAPTURES, asked.out, store, slots, asked.connect, asked.recipe, asked.command)
-    identities = _room("sundial.sweep.known").Identities(asked.recipe, say=progress.say if building else None)
-    kind = _room("sundial.sweep.search").Searching if searching else room.Sweeping
-    return kind(request, identities, progress.say)
-
-
-def sweep_status(asked: SweepAsked) -> Any:
-    """What of a sweep is in the store: a `Swept`. Raises BadInput."""
-    found = sweeping(asked, _Silent(), building=False)
-    return found.state(found.had())
-
-
-def sweep_show(asked: SweepAsked, number: int, *, captures: bool, progress: Progress) -> dict[str, Any]:
-    """What became of one run of a sweep; with `captures` it is made again if they were dropped. Raises BadInput."""
-    found = sweeping(asked, progress)
-    return cast("dict[str, Any]", found.show(number, making() if captures else None, progress))
-
-
-class _Silent:
-    def say(self, text: str) -> None:
-        return
-
-    def share(self, done: float, text: str) -> None:
-        return
-
-
 def making() -> Any:
     """What workers do for one run."""
     report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
-    return _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
-
-
-def identities(recipe: str | None) -> Any:
-    """What identifies runs, from what is built on this host: `.of(experiment)`. Raises BadInput."""
-    return _room("sundial.sweep.known").Identities(recipe)
+    return named_room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
 
 
 def certify(progress: Progress, *, again: bool) -> dict[str, Any]:
@@ -706,17 +626,17 @@ def certify(progress: Progress, *, again: bool) -> dict[str, Any]:
     """
     found = None if again else certificate()
     if found is None or found.difference is not None:
-        session = _room("sundial.run.session").open_session(EMBEDDED)
-        certification, runner = _room("sundial.run.certification"), _room("sundial.run.runner")
+        session = named_room("sundial.run.session").open_session(EMBEDDED)
+        certification, runner = named_room("sundial.run.certification"), named_room("sundial.run.runner")
         found = certification.require(session, progress, runner.run, again=again)
     return {"version": found.version, "tested": found.tested}
 
 
 def certificate() -> Any:
     """What is known of the emulator: `.version`, `.difference`, `.tested`; None: nothing yet. Raises HostLacks."""
-    places = _room("sundial.run.places")
+    places = named_room("sundial.run.places")
     where = places.Places()
-    return _room("sundial.run.session").certificates(where).find(places.emulator(), where.plugin)
+    return named_room("sundial.run.session").certificates(where).find(places.emulator(), where.plugin)
 
 
 def images(recipe: str | None = None) -> Any:
@@ -724,12 +644,12 @@ def images(recipe: str | None = None) -> Any:
 
     Made by the recipe that is chosen unless one is given. Raises BadInput for one that no image has.
     """
-    return _images(_room("sundial.machines.recipes").asked(WRITTEN.state, recipe))
+    return _images(named_room("sundial.machines.recipes").asked(WRITTEN.state, recipe))
 
 
 def images_by(recipe: str, release: Path | None) -> tuple[Any, Callable[[], None]]:
     """The same, made by a recipe from a Buildroot release, and what makes both the choice of commands to come."""
-    room = _room("sundial.machines.recipes")
+    room = named_room("sundial.machines.recipes")
     choice = room.asked(WRITTEN.state, recipe) if release is None else room.Choice(recipe, release)
     return _images(choice), lambda: room.choose(WRITTEN.state, choice)
 
@@ -738,7 +658,7 @@ def fetch_images(archive: Path, sha256: str | None) -> Any:
     """The images that were taken out of an archive, with this SHA-256 if one is given. Raises BadInput."""
     if sha256 is not None:
         try:
-            found = _room("sundial.machines.seals").sha256_of(archive)
+            found = named_room("sundial.machines.seals").sha256_of(archive)
         except OSError as error:
             raise BadInput(f"cannot be read: {error.strerror}", file=str(archive)) from error
         if found != sha256.lower():
@@ -748,32 +668,32 @@ def fetch_images(archive: Path, sha256: str | None) -> Any:
 
 def locks() -> list[dict[str, Any]]:
     """The packages that were chosen for roots, by the words that asked for them."""
-    return cast("list[dict[str, Any]]", _room("sundial.machines.roots").Roots(ROOT, WRITTEN.state).locks())
+    return cast("list[dict[str, Any]]", named_room("sundial.machines.roots").Roots(ROOT, WRITTEN.state).locks())
 
 
 def _images(choice: Any) -> Any:
-    return _room("sundial.machines.images").Images(ROOT, choice, WRITTEN.state)
+    return named_room("sundial.machines.images").Images(ROOT, choice, WRITTEN.state)
 
 
 def open_embedded_libvirt(root: Path, cache: Path) -> str:
     """Open libvirt's embedded driver and close it again; answers its version. Raises HostLacks, RunFailed."""
-    connection = _room("sundial.machines.connection")
+    connection = named_room("sundial.machines.connection")
     connection.open_hypervisor(connection.EMBEDDED, root, cache, "doctor").close()
     return cast(str, connection.dotted(connection.load_libvirt().getVersion()))
 
 
 def libvirt_daemons() -> dict[str, str]:
     """The usual daemons of this computer that are running, by URI, with their versions or what is wrong."""
-    libvirt = _room("sundial.machines.connection").load_libvirt()
-    return cast("dict[str, str]", _room("sundial.machines.daemon").running(libvirt, os.environ, os.geteuid()))
+    libvirt = named_room("sundial.machines.connection").load_libvirt()
+    return cast("dict[str, str]", named_room("sundial.machines.daemon").running(libvirt, os.environ, os.geteuid()))
 
 
-def _able(name: str) -> Any:
+def able_room(name: str) -> Any:
     """A room whose work takes much of the host. Raises HostLacks where the host's limits do not allow it."""
     limits.require()
-    return _room(name)
+    return named_room(name)
 
 
-def _room(name: str) -> Any:
+def named_room(name: str) -> Any:
     loader: Callable[[str], Any] = import_module
     return loader(name)

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from sundial.cli import completion, outcome, rooms
+from sundial.cli import completion, outcome, rooms, sweep_rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.programs import events_of, print_events, print_programs, programs_of
 from sundial.cli.runs import captures, reference_to
@@ -159,7 +159,7 @@ def _again(made: Path, out: Path | None, count: int, make: Callable[..., dict[st
 
 
 def _print_plans(experiments: Sequence[Experiment], plans: Sequence[Plan], recipe: str | None) -> None:
-    identities = rooms.identities(recipe)
+    identities = sweep_rooms.identities(recipe)
     print_json(
         [
             {

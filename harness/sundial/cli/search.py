@@ -3,42 +3,18 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import click
 
-from sundial.cli import completion, rooms
-from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
-from sundial.cli.sweep import checked_on, on_option, resumable, store_option
+from sundial.cli import rooms, sweep_rooms
+from sundial.cli.sweep import asking, resumable
 from sundial.cli.talk import Verb, as_json, print_json, progress
 from sundial.errors import RunFailed, VerificationFailed
-from sundial.model.catalog import COMMAND
 
 
 @click.command(cls=Verb)
-@click.argument("reference", metavar="FILE|SCENARIO")
-@click.option("--topology", metavar="T", shell_complete=completion.TOPOLOGIES, help="Name or file of the topology.")
-@click.option("--set", "settings", metavar="KEY=V,...", multiple=True, help="Value, or several, the simplest first.")
-@click.option("--seeds", metavar="N..M", help="Seeds to draw from. Default: all from 1.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write.")
-@store_option
-@on_option
-@connect_option
-@recipe_option
+@asking("Value, or several, the simplest first.", "Seeds to draw from. Default: all from 1.")
 @as_json
-def search(
-    reference: str,
-    topology: str | None,
-    settings: tuple[str, ...],
-    seeds: str | None,
-    out: Path | None,
-    store: Path | None,
-    on: str,
-    connect: str,
-    recipe: str | None,
-    as_json: bool,
-) -> None:
+def search(asked: sweep_rooms.SweepAsked, as_json: bool) -> None:
     """Draw runs of a sweep's FILE or of SCENARIO until one fails; then leave out and simplify what it does not need.
 
     The last line is the command that fails in the same way. The exit status is 0 if no run failed.
@@ -47,12 +23,8 @@ def search(
     sundial search my.yaml
     sundial search loss --topology two-hosts-wan --set "loss=0,5,20 %" --set "duplicate=0,10 %" --set calls=1,100
     """
-    source = rooms.sweep_source(reference, topology, settings, seeds)
-    asked = rooms.SweepAsked(
-        source, checked_out(out), store, checked_on(on), checked_connect(connect), recipe, (COMMAND, *sys.argv[1:])
-    )
     with progress(quiet=as_json) as shown:
-        searching = rooms.sweeping(asked, shown, searching=True)
+        searching = sweep_rooms.sweeping(asked, shown, searching=True)
         with resumable("give the same command again: what was made is kept"):
             swept = searching.perform(rooms.making(), shown)
     found = swept.found

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sundial.cli import completion, rooms
+from sundial.cli import completion, rooms, sweep_rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.talk import Verb, as_json, in_bytes, print_json, print_table, progress, say
 from sundial.errors import BadInput, HostLacks, Interrupted, RunFailed, VerificationFailed
@@ -66,41 +67,60 @@ def resumable(hint: str) -> Iterator[None]:
 
 
 on_option = click.option("--on", default="local", metavar="PLACE", help=f"Where runs are made: {ON_ALLOWED}.")
-store_option = click.option(
-    "--store", type=click.Path(path_type=Path), metavar="DIR", help="Folder of results. Default: that of this checkout."
-)
+
+
+def asking(settings_help: str, seeds_help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Options of a command that makes runs of a file or a scenario; the command gets them as `asked`."""
+    options = (
+        click.argument("reference", metavar="FILE|SCENARIO"),
+        click.option(
+            "--topology", metavar="T", shell_complete=completion.TOPOLOGIES, help="Name or file of the topology."
+        ),
+        click.option("--set", "settings", metavar="KEY=V,...", multiple=True, help=settings_help),
+        click.option("--seeds", metavar="N..M", help=seeds_help),
+        click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write."),
+        click.option(
+            "--store",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="Folder of results. Default: that of this checkout.",
+        ),
+        on_option,
+        connect_option,
+        recipe_option,
+    )
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def parsed(
+            reference: str,
+            topology: str | None,
+            settings: tuple[str, ...],
+            seeds: str | None,
+            out: Path | None,
+            store: Path | None,
+            on: str,
+            connect: str,
+            recipe: str | None,
+            **others: Any,
+        ) -> None:
+            source = sweep_rooms.sweep_source(reference, topology, settings, seeds)
+            where = (checked_out(out), store, checked_on(on), checked_connect(connect), recipe)
+            command(sweep_rooms.SweepAsked(source, *where, (COMMAND, *sys.argv[1:])), **others)
+
+        for option in reversed(options):
+            parsed = option(parsed)
+        return parsed
+
+    return decorate
 
 
 @sweep.command(MAKE, cls=Verb)
-@click.argument("reference", metavar="FILE|SCENARIO")
-@click.option("--topology", metavar="T", shell_complete=completion.TOPOLOGIES, help="Name or file of the topology.")
-@click.option("--set", "settings", metavar="KEY=V,...", multiple=True, help="Value, or several: an axis.")
-@click.option("--seeds", metavar="N..M", help="Seeds of each point.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write.")
-@store_option
-@on_option
-@connect_option
-@recipe_option
+@asking("Value, or several: an axis.", "Seeds of each point.")
 @click.option("--dry-run", is_flag=True, help="Say how many runs there are, and what they take; start nothing.")
 @as_json
-def make(
-    reference: str,
-    topology: str | None,
-    settings: tuple[str, ...],
-    seeds: str | None,
-    out: Path | None,
-    store: Path | None,
-    on: str,
-    connect: str,
-    recipe: str | None,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def make(asked: sweep_rooms.SweepAsked, dry_run: bool, as_json: bool) -> None:
     """Make the runs of a sweep's FILE, or a grid of SCENARIO. The command if none is named."""
-    source = rooms.sweep_source(reference, topology, settings, seeds)
-    asked = rooms.SweepAsked(
-        source, checked_out(out), store, checked_on(on), checked_connect(connect), recipe, (COMMAND, *sys.argv[1:])
-    )
     _make(asked, dry_run=dry_run, as_json=as_json)
 
 
@@ -111,7 +131,7 @@ def make(
 @as_json
 def resume(folder: Path, on: str, connect: str, as_json: bool) -> None:
     """Make the runs of a sweep's folder that are not there yet."""
-    _make(rooms.sweep_again(folder, checked_on(on), checked_connect(connect)), dry_run=False, as_json=as_json)
+    _make(sweep_rooms.sweep_again(folder, checked_on(on), checked_connect(connect)), dry_run=False, as_json=as_json)
 
 
 @sweep.command(cls=Verb)
@@ -119,7 +139,7 @@ def resume(folder: Path, on: str, connect: str, as_json: bool) -> None:
 @as_json
 def status(folder: Path, as_json: bool) -> None:
     """Say what of a sweep is in the store."""
-    swept = rooms.sweep_status(rooms.sweep_again(folder, None, "embedded"))
+    swept = sweep_rooms.sweep_status(sweep_rooms.sweep_again(folder, None, "embedded"))
     _show(swept, as_json=as_json)
 
 
@@ -132,8 +152,8 @@ def status(folder: Path, as_json: bool) -> None:
 def show(folder: Path, number: int, captures: bool, connect: str, as_json: bool) -> None:
     """Show run N of a sweep: what became of it, its folder, and the command that makes it."""
     with progress(quiet=as_json) as shown:
-        found = rooms.sweep_show(
-            rooms.sweep_again(folder, 1, checked_connect(connect)), number, captures=captures, progress=shown
+        found = sweep_rooms.sweep_show(
+            sweep_rooms.sweep_again(folder, 1, checked_connect(connect)), number, captures=captures, progress=shown
         )
     if as_json:
         print_json(found)
@@ -143,9 +163,9 @@ def show(folder: Path, number: int, captures: bool, connect: str, as_json: bool)
         raise VerificationFailed(f"run {number} was made again, and these differ: {found['differs']}")
 
 
-def _make(asked: rooms.SweepAsked, *, dry_run: bool, as_json: bool) -> None:
+def _make(asked: sweep_rooms.SweepAsked, *, dry_run: bool, as_json: bool) -> None:
     with progress(quiet=as_json) as shown:
-        sweeping = rooms.sweeping(asked, shown, building=not dry_run)
+        sweeping = sweep_rooms.sweeping(asked, shown, building=not dry_run)
         if dry_run:
             estimate = sweeping.estimate()
         else:

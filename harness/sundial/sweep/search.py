@@ -14,7 +14,7 @@ from sundial.errors import BadInput
 from sundial.model.catalog import COMMAND
 from sundial.model.experiment import Experiment
 from sundial.model.sweep import Search, Sweep
-from sundial.plan.request import Progress
+from sundial.plan.request import Progress, Silence
 from sundial.reproduce.matrix import written
 from sundial.sweep.design import Axis, Point
 from sundial.sweep.perform import Local, Sweeping
@@ -115,7 +115,7 @@ class Searching(Sweeping):
         def fault(case: Case) -> str | None:
             point = point_of(case)
             progress.share(shrinker.probes / max(1, shrinker.most), f"probe {shrinker.probes}")
-            one = self.schedule(engine, _Quiet())
+            one = self.schedule(engine, Silence())
             try:
                 self.resolve(point)
                 one.perform(lambda: [point])
@@ -134,14 +134,6 @@ class Searching(Sweeping):
             "path": None if kept is None else str(kept.run),
             "command": shlex.join([COMMAND, *self.task(point).request.command[1:]]),
         }
-
-
-class _Quiet:
-    def say(self, text: str) -> None:
-        return
-
-    def share(self, done: float, text: str) -> None:
-        return
 
 
 def parts_of(experiment: Experiment) -> dict[str, tuple[Any, ...]]:

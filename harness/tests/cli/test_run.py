@@ -39,7 +39,7 @@ def test_a_place_for_runs_that_cannot_be_written_to_is_named_before_anything_beg
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setattr(rooms, "CAPTURES", tmp_path / "file" / "captures")
-    monkeypatch.setattr(rooms, "_room", lambda name: pytest.fail(f"{name} was called"))
+    monkeypatch.setattr(rooms, "named_room", lambda name: pytest.fail(f"{name} was called"))
     result = call(*words)
     assert (result.exit_code, result.stdout) == (3, "")
     assert f"{tmp_path}/file/captures cannot be written to: Not a directory" in result.stderr

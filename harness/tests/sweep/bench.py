@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sundial.model.source import Origin, Source
+from sundial.plan.request import Silence
 from sundial.reproduce.worker import Ended, Making, Task
 from sundial.reproduce.workers import Lost
 from sundial.sweep.perform import Request, Sweeping
@@ -46,7 +47,7 @@ class InProcess:
     def heard(self) -> tuple[int, Ended | Lost]:
         number, task = self._begun.pop()
         try:
-            return number, self._making.make(task, side.Silence())
+            return number, self._making.make(task, Silence())
         except Died:
             return number, Lost(9)
 

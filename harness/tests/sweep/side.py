@@ -29,14 +29,6 @@ def die() -> None:
     os._exit(9)
 
 
-class Silence:
-    def say(self, text: str) -> None:
-        return
-
-    def share(self, done: float, text: str) -> None:
-        return
-
-
 class Known:
     """Keys over what scenario and topology state."""
 

@@ -16,11 +16,12 @@ import pytest
 
 from sundial.errors import BadInput, HostLacks
 from sundial.machines.waiting import wait_until
+from sundial.plan.request import Silence
 from sundial.reproduce.workers import Workers
 from sundial.sweep.perform import Swept
 from tests.sweep import side
 from tests.sweep.bench import InProcess, sweeping
-from tests.sweep.side import FOLDER, MAKING, Known, Silence
+from tests.sweep.side import FOLDER, MAKING, Known
 
 HARNESS = Path(__file__).resolve().parents[2]
 METRICS = {"tcp": "mean(rtt_ms) where transport = tcp", "udp": "mean(rtt_ms) where transport = udp"}

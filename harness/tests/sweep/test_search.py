@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from sundial.model.load import load_experiments
+from sundial.plan.request import Silence
 from sundial.sweep.perform import Swept
 from sundial.sweep.search import Searching
 from tests.sweep import side
 from tests.sweep.bench import InProcess, sweeping
-from tests.sweep.side import FOLDER, MAKING, Silence
+from tests.sweep.side import FOLDER, MAKING
 
 FILE: dict[str, Any] = {
     "topology": "two-hosts-wan",
