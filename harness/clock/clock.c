@@ -252,13 +252,16 @@ static struct sync_slot *free_slot(uint64_t now)
     }
 }
 
-// The next gate is to be just after `now`.
-static void gate_after(uint64_t now)
+// The next gate is to be just after `now`. An answer to a frame takes longer than a stride; a place
+// in an adapter that has just stopped may come at once, and was not in the horizon.
+static void gate_after(uint64_t now, bool stopped)
 {
     handed_in_at_ns = now;
+    if (stopped)
+        allowed_ns = now + 1 < allowed_ns ? now + 1 : allowed_ns;
     if (in_gate)
         return;
-    int64_t soon = clock_at(now + stride_ns());
+    int64_t soon = clock_at(now + (stopped ? 1 : stride_ns()));
     look_ns = soon < look_ns ? soon : look_ns;
     if (in_store && looks_by_itself())
         blocks_shorten(instructions_to_look(clock_at(now)));
@@ -297,7 +300,7 @@ static void hand_in(unsigned nic, const uint8_t *frame, size_t length, uint64_t 
     count.sent++;
     // The fabric takes a frame only when no other can come at the same instant: say so as soon as
     // it is true.
-    gate_after(now);
+    gate_after(now, false);
 }
 
 // NetReceive of every netdev: the guest's adapter hands in a frame. Runs inside a timer of the
@@ -317,7 +320,7 @@ static ssize_t transmit_locked(NetClientState *client, const uint8_t *frame, siz
     if (!has_place(nic, now)) {
         adapters[nic].stopped = true;
         count.stops++;
-        gate_after(now); // there the next place becomes an event
+        gate_after(now, true); // there the next place becomes an event
         return 0;
     }
     hand_in(nic, frame, length, now);
@@ -493,10 +496,12 @@ static void keep_time(int64_t clock)
         qemu.icount_start_warp_timer();
         return;
     }
-    uint64_t handed_in = count.sent + count.stops;
+    uint64_t handed_in = count.sent, stops = count.stops;
     deliver_due(&view);
     // A queue that had been stopped went on, or the guest sent in this instant: see gate_after().
-    bool sent = count.sent + count.stops != handed_in || handed_in_at_ns == view.now;
+    bool sent = count.sent != handed_in || handed_in_at_ns == view.now;
+    if (count.stops != stops)
+        view.stride = 1;
     view.due = inbox_first(&inbox);
     view.place = adapters_first_place_ns(options.nics);
     plan_next(&view, &others, sent, clock);

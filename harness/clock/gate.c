@@ -85,10 +85,8 @@ struct gate_plan gate_next(const struct gate_view *view, const struct gate_other
     plan.look = earlier(later(plan.look, now + view->stride), view->horizon);
     // Never at now: QEMU would call again endlessly with the big lock held.
     plan.look = later(plan.look, now + 1);
-    // What is due within this instruction gets its gate at its own time, although that has passed;
-    // once each.
-    plan.stop = earlier(later(view->end, now + 1), view->due);
-    if (view->place < plan.stop)
-        plan.stop = view->place > view->armed ? view->place : now + 1;
+    // What is within this instruction gets its gate at its own time, although that has passed; once
+    // each, for a gate leaves nothing of what was by its time.
+    plan.stop = earlier(later(view->end, now + 1), earlier(view->due, view->place));
     return plan;
 }

@@ -322,13 +322,20 @@ static uint64_t source(const struct sync_member *m)
     return earlier(earlier(m->own_ns, m->tx_floor_ns), inbound(m));
 }
 
+// The earliest place in the full adapter of m. That of a frame that the fabric has not taken yet is
+// not known: it is after the frame's own time, which m may reach, for the fabric takes it then.
+static uint64_t place(const struct sync_member *m)
+{
+    if (!m->stopped)
+        return SYNC_NEVER;
+    return earlier(m->tx_done_bound_ns, earlier(m->tx_floor_ns, SYNC_NEVER) + 1);
+}
+
 uint64_t sync_horizon(const struct sync *y, unsigned m)
 {
     const struct sync_shared *s = y->shared;
     const struct sync_member *me = &s->machine[m];
-    uint64_t horizon = earlier(me->bound_ns, SYNC_NEVER);
-    if (me->stopped)
-        horizon = earlier(horizon, me->tx_done_bound_ns);
+    uint64_t horizon = earlier(earlier(me->bound_ns, place(me)), SYNC_NEVER);
     for (unsigned j = 0; j < y->machines; j++)
         if (j != m)
             horizon = earlier(horizon, source(&s->machine[j]) + s->fixed.distance_ns[j][m]);
@@ -346,7 +353,7 @@ uint64_t sync_safe(const struct sync *y)
         const struct sync_member *k = &s->machine[m];
         if (k->finished)
             continue;
-        safe = earlier(safe, earlier(k->own_ns, inbound(k)));
+        safe = earlier(safe, earlier(earlier(k->own_ns, inbound(k)), place(k)));
         safe = earlier(safe, earlier(k->tx_floor_ns, SYNC_NEVER) + s->fixed.distance_ns[m][m]);
     }
     for (unsigned j = 0; j < y->machines; j++) {

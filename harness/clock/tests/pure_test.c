@@ -247,6 +247,10 @@ static void test_horizons(void)
     CHECK(sync_horizon(&y, 1) == 4100);
     m[2].stopped = 1;
     CHECK(sync_horizon(&y, 1) == 3530 && sync_horizon(&y, 2) == 3500);
+    // A place may come as soon as the fabric has taken what was handed in.
+    m[2].tx_floor_ns = 3400;
+    CHECK(sync_horizon(&y, 2) == 3401);
+    m[2].tx_floor_ns = SYNC_NEVER;
 
     // Machines that have left limit no other; the end is near when all have.
     for (unsigned k = 0; k < 3; k++)
@@ -355,8 +359,14 @@ static void test_when_to_look_again(void)
     CHECK(first(&view, &peer, false) == 1232);
     view.due = SYNC_NEVER, view.place = 1232;
     CHECK(first(&view, &peer, false) == 1232);
-    view.place = 1230; // this gate has seen it
-    CHECK(first(&view, &peer, false) == 1235);
+    view.due = 1231; // which is first does not depend on which was known first
+    CHECK(first(&view, &peer, false) == 1231);
+    view.due = 1233;
+    CHECK(first(&view, &peer, false) == 1232);
+    view.due = SYNC_NEVER,
+    view.armed = 1234; // a look, which leaves both to gates at their own times
+    CHECK(first(&view, &peer, false) == 1232);
+    view.armed = 1230;
     view.place = SYNC_NEVER, view.horizon = 1234;
     CHECK(first(&view, &alone, false) == 1235); // never at now
 

@@ -66,6 +66,17 @@ def test_a_cold_run_and_one_with_other_gates_beside_it_give_the_same_bytes(tmp_p
     assert cold.record()["nodes"] == LiveRun.read(tmp_path / "often")["nodes"]
 
 
+def test_full_adapters_go_on_where_the_fabric_has_their_places(tmp_path: Path) -> None:
+    """A ring of one frame, and processors that are busy for longer than a frame takes."""
+    scenario = write_scenario(tmp_path, sizes="4096:8192:1024", calls=20)
+    slow = [f"machines.{name}.mips=15.625" for name in ("client", "server")]
+    fields = ["segments.lan.adapter.ring_frames=1", "workloads.0.transports=tcp", *slow]
+    options = [word for field in fields for word in ("--set", field)]
+    stirred(0, scenario, tmp_path / "plain", *options)
+    stirred(3_000, scenario, tmp_path / "often", *options)
+    assert_equal(tmp_path / "plain", tmp_path / "often")
+
+
 def assert_equal(first: Path, second: Path) -> None:
     if LiveRun.read(first)["images"] != LiveRun.read(second)["images"]:
         pytest.skip("the image was changed meanwhile")
