@@ -54,7 +54,7 @@ class Verification:
     checks: list[dict[str, Any]] | None = None
     """Of a scenario with `expect.check`, each with its words, met ones too."""
     remarks: list[str] | None = None
-    """Of a capture from elsewhere: what was learned from it, and what in it was not read."""
+    """Of a capture from elsewhere: what was learned from it, and what in it was not read. What decoders have read."""
 
     def to_json(self) -> dict[str, Any]:
         """The document as written."""

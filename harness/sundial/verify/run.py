@@ -192,6 +192,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         steps=divided.summary,
         bounds=[each.to_json() for each in outcomes] or None,
         checks=[each.to_json() for each in checked] or None,
+        remarks=[line for each in background for line in each.remarks] or None,
     )
     with whole(run_dir / "observed.parquet") as beside:
         observed.write_parquet(beside)

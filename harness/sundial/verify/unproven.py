@@ -2,14 +2,14 @@
 """Properties that were not verified, by name: the constants `UNPROVEN` of the modules that check.
 
 A module of this room, or one named `verify*` of a kind of segment or workload, has one line for each thing that it does
-not check; a kind may say it as `KIND.unproven` as well. `UNPROVEN_REAL_CLOCK` has what is checked under the virtual
-clock alone.
+not check; a kind may say it as `KIND.unproven` as well, or of one run as `KIND.unproven_of(run)`. `UNPROVEN_REAL_CLOCK`
+has what is checked under the virtual clock alone.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -31,10 +31,16 @@ def unproven(run: RunDirectory) -> list[str]:
     found: dict[str, None] = {}
     for module in _checking(run):
         found.update(dict.fromkeys(getattr(module, "UNPROVEN", ())))
-        found.update(dict.fromkeys(getattr(getattr(module, "KIND", None), "unproven", ())))
+        kind = getattr(module, "KIND", None)
+        found.update(dict.fromkeys(getattr(kind, "unproven", ())))
+        found.update(dict.fromkeys(getattr(kind, "unproven_of", _nothing)(run)))
         if run.clock == "real":
             found.update(dict.fromkeys(getattr(module, "UNPROVEN_REAL_CLOCK", ())))
     return list(found)
+
+
+def _nothing(run: RunDirectory) -> Iterable[str]:
+    return ()
 
 
 def _checking(run: RunDirectory) -> Iterator[ModuleType]:

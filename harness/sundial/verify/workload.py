@@ -51,10 +51,12 @@ def retransmissions(kind: str, observed: pl.DataFrame) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Background:
-    """Traffic of a workload that belongs to no call: `classes` are CLASSES without `call`."""
+    """Traffic of a workload that belongs to no call: `classes` are CLASSES without `call`; `remarks`: what was read in
+    it, one a line."""
 
     findings: pl.DataFrame = field(default_factory=none)
     classes: pl.DataFrame = field(default_factory=lambda: _no_classes().drop("call"))
+    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

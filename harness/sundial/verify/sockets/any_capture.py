@@ -87,12 +87,12 @@ def _verified(capture: Capture, asked: _Asked) -> tuple[int, list[Part], Surroun
     if port is None and capture.frames > FRAMES_AT_ONCE:
         begin = [replace(each, blocks=each.blocks[:FRAMES_AT_ONCE]) for each in capture.interfaces]
         piece = replace(capture, interfaces=begin)
-        port = _one(_ports(_frames(piece, asked), asked, _files(piece)), asked)
+        port = _one(_ports(frames_of(piece), asked, _files(piece)), asked)
     while True:
         parts, found, used = [], set[int](), set()
         around = Surroundings()
         for piece in divide(capture, FRAMES_AT_ONCE):
-            frames = _frames(piece, asked)
+            frames = frames_of(piece)
             ports = set() if asked.port is not None else _ports(frames, asked, _files(piece))
             to = _one(ports, asked) if port is None else port
             around += surroundings(frames, asked.transport, to)
@@ -112,7 +112,7 @@ def _files(piece: Capture) -> Files:
     return [(piece.path, piece.path.name)]
 
 
-def _frames(piece: Capture, asked: _Asked) -> pl.DataFrame:
+def frames_of(piece: Capture) -> pl.DataFrame:
     # What the wire did to frames, such a capture does not tell.
     frames = with_places(read_opened([(piece, piece.path.name)], 0)).with_columns(NOTHING_CORRUPTED)
     if not frames["time_ns"].null_count():
@@ -194,7 +194,7 @@ def _part(frames: pl.DataFrame, piece: Capture, asked: _Asked, port: int) -> tup
     return _result(analysis, table, background, partial(display_filter, protocol=protocol)), around
 
 
-def _flows(ends: pl.DataFrame, name: str, transport: str) -> pl.DataFrame:
+def flow_table(ends: pl.DataFrame, name: str, transport: str) -> pl.DataFrame:
     """The table of flows from the ends of its calls, each where its frames were captured."""
     return (
         ends.unique(ENDS, maintain_order=True)
@@ -212,9 +212,9 @@ def _flows(ends: pl.DataFrame, name: str, transport: str) -> pl.DataFrame:
 
 def _udp_flows(frames: pl.DataFrame, heads: pl.DataFrame, name: str) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """The flows of some messages, and these and the frames with flow, reply and view."""
-    table = _flows(heads, name, "udp")
+    table = flow_table(heads, name, "udp")
     heads = heads.join(table.select("flow", *ENDS), on=ENDS, how="left", maintain_order="left")
-    table = _with_ends(table, heads)
+    table = with_ends(table, heads)
     known = heads.select("row", "flow", "reply")
     frames = flows.add_view(frames.join(known, on="row", how="left", maintain_order="left"), table)
     return table, heads, frames
@@ -240,14 +240,14 @@ def _tcp_flows(frames: pl.DataFrame, asked: _Asked, port: int, files: Files) -> 
         ),
         chosen.select(ends),
     ]
-    table = _flows(pl.concat(asks).rename(dict(zip(ends, ENDS, strict=True))), asked.name, "tcp")
+    table = flow_table(pl.concat(asks).rename(dict(zip(ends, ENDS, strict=True))), asked.name, "tcp")
     nowhere = pl.lit(None, pl.String)
     frames = flows.add_flows(frames, table.with_columns(client_end=nowhere, server_end=nowhere))
-    table = _with_ends(table, frames)
+    table = with_ends(table, frames)
     return table, flows.add_view(frames, table)
 
 
-def _with_ends(table: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
+def with_ends(table: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
     """Adds `client_end` and `server_end`: where most was captured of both directions, or of each."""
     counts = frames.filter(pl.col("flow").is_not_null()).group_by("flow", "end", "reply").len()
     order = ["flow", "len", "end"]

@@ -131,10 +131,11 @@ def calls_of(heads: pl.DataFrame, protocol: SocketProtocol) -> Found:
         reply_records=pl.lit([], pl.List(pl.Int64)),
         first_frame="frame",
     )
-    return Found(table, pl.concat([of_asks, of_answers]), calls.filter(_to_all())["call"])
+    return Found(table, pl.concat([of_asks, of_answers]), calls.filter(to_all())["call"])
 
 
-def _to_all() -> pl.Expr:
+def to_all() -> pl.Expr:
+    """True of a frame by broadcast or multicast."""
     group = (pl.col("eth_target") & GROUP_BIT != 0).fill_null(False)
     return group | pl.col("target").str.contains(r"^(22[4-9]|23\d)\.|^255\.255\.255\.255$")
 

@@ -21,7 +21,7 @@ from sundial.errors import BadInput
 from sundial.verify.findings import Finding, as_table, findings
 from sundial.verify.sockets import tcp
 from sundial.verify.sockets.flows import TCP
-from sundial.verify.sockets.protocol import Files, Message, SocketProtocol
+from sundial.verify.sockets.protocol import Files, Message, SocketProtocol, Units
 from sundial.verify.sockets.stream import PLACES, NotRecorded, Stream, payloads
 
 CALLS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -58,7 +58,7 @@ class Gap:
     what: str
 
 
-def read(stream: Stream, protocol: SocketProtocol, opened: bool, name: str) -> Iterator[Message | Gap]:
+def read(stream: Stream, protocol: Units, opened: bool, name: str) -> Iterator[Message | Gap]:
     """The messages of a stream and what is between them. `opened`: it is captured from its first byte on; `name`: of
     its sender. Raises NotRecorded."""
     at = 0 if opened else stream.begin
@@ -293,7 +293,7 @@ _HEADERS = 40
 """Of IP and TCP without options."""
 
 
-def conversations(frames: pl.DataFrame, protocol: SocketProtocol, files: Files) -> pl.DataFrame:
+def conversations(frames: pl.DataFrame, protocol: Units, files: Files) -> pl.DataFrame:
     """Connections whose beginning holds a message of the protocol: source, source_port, target, target_port of what
     goes to the server, and `asked`: whether there is a request."""
     ends = ["source", "source_port", "target", "target_port"]
@@ -317,7 +317,7 @@ def conversations(frames: pl.DataFrame, protocol: SocketProtocol, files: Files) 
     return pl.DataFrame([(*way, asked) for way, asked in found.values()], schema=schema, orient="row")
 
 
-def _asks(stream: Stream, protocol: SocketProtocol) -> bool | None:
+def _asks(stream: Stream, protocol: Units) -> bool | None:
     """Whether there is a message in it that is not a reply; None: there is no message."""
     at, found = protocol.find(stream, stream.begin), None
     while at is not None and not found:

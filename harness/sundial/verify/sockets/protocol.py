@@ -58,6 +58,20 @@ class Message(NamedTuple):
     procedure: str = "echo"
 
 
+class Units(Protocol):
+    """How a stream is read from message to message."""
+
+    @property
+    def unit(self) -> str:
+        """What its streams consist of, in a word."""
+
+    def parse(self, stream: Stream, begin: int) -> Message | None:
+        """The message of a captured stream that begins there; None where none does. Raises NotRecorded."""
+
+    def find(self, stream: Stream, begin: int) -> int | None:
+        """The first place from `begin` on where a message begins that its content shows to be one."""
+
+
 @dataclass(frozen=True)
 class Streams:
     """What was sent over TCP of the calls of one protocol."""
@@ -100,7 +114,7 @@ Counts = Mapping[str, "int | tuple[int, int] | dict[str, int]"]
 
 
 @runtime_checkable
-class SocketProtocol(Protocol):
+class SocketProtocol(Units, Protocol):
     """A protocol of calls and replies; `SocketDefaults` has what simple ones share."""
 
     @property
@@ -172,22 +186,12 @@ class SocketProtocol(Protocol):
     def directories(self) -> Collection[int]:
         """Ports of services that only name others: a capture's port is one of them if calls go to no other."""
 
-    @property
-    def unit(self) -> str:
-        """What its streams consist of, in a word."""
-
     def datagram_type(self) -> pl.Expr:
         """From the first frame of a captured datagram: `request` or `reply`, `message` where it does not say which,
         null where it is of another protocol."""
 
     def captured_procedure(self) -> pl.Expr:
         """What a captured request calls, as text."""
-
-    def parse(self, stream: Stream, begin: int) -> Message | None:
-        """The message of a captured stream that begins there; None where none does. Raises NotRecorded."""
-
-    def find(self, stream: Stream, begin: int) -> int | None:
-        """The first place from `begin` on where a message begins that its content shows to be one."""
 
     def display_filter(self, call: Mapping[str, Any]) -> str:
         """What a Wireshark display filter adds to addresses and ports, empty for nothing."""

@@ -146,6 +146,8 @@ class Port(Strict):
     """UDP port of a server."""
     icmp: Annotated[bool, Flag()] = False
     """ICMP echo (ping)."""
+    decode: Literal["onc-rpc"] | None = None
+    """Protocol of what is said there: all messages are checked. Default: none, and the bytes have no meaning."""
 
     @property
     def number(self) -> int | None:
@@ -229,6 +231,8 @@ class CommandKind:
         for name, port in workload.ports.items():
             if (port.tcp is not None) + (port.udp is not None) + port.icmp != 1:
                 yield Invalid((*path, "ports", name), "a port has exactly one of tcp, udp and icmp", "{tcp: 6379}")
+            elif port.icmp and port.decode is not None:
+                yield Invalid((*path, "ports", name, "decode"), "ICMP echo has nothing to decode", "tcp or udp")
         for name, program in workload.programs.items():
             yield from self._check_program(workload, name, program, ends.network, (*path, "programs", name))
         yield from _check_order(workload, path)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be proven of any program's traffic. Its bytes have no meaning here: a frame has a reason if it belongs to a
-connection to, or a datagram from or to, a port that the workload names. Streams are whole and unchanged, what was sent
-arrives or has a fate, and nothing is sent before the machine's programs have started.
+"""What can be proven of any program's traffic. Its bytes have a meaning where its port has a decoder. A frame has a
+reason if it belongs to a connection to, or a datagram from or to, a port that the workload or a decoded message names.
+Streams are whole and unchanged, what was sent arrives or has a fate, and nothing is sent before the machine's programs
+have started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,14 +18,17 @@ from sundial.model.recorded import recorded_experiment
 from sundial.observe import RunDirectory
 from sundial.observe.programs import outputs
 from sundial.verify.conservation import Transit, check_balance, transit_of
+from sundial.verify.decoders.gathered import of_service
+from sundial.verify.decoders.traffic import Service
 from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.frames import OUTBOUND, end_name
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets import flows, tcp
-from sundial.verify.sockets.conversations import Conversation, Explained, conversations
+from sundial.verify.sockets.conversations import Conversation, Conversations, Explained, conversations
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads.command.model import Command, Port, port_number
+from sundial.workloads.command.verify_decoded import Absences, Decoded, decode, services_of, unproven_of
 from sundial.workloads.command.verify_events import check_events, pauses
 from sundial.workloads.command.verify_records import Ran, are_records, check_order, check_ran, read_records
 
@@ -33,8 +37,6 @@ _ECHO = (0, 8)
 _UNREACHABLE = 3
 
 UNPROVEN: tuple[str, ...] = (
-    "command: what programs say to one another: bytes of streams and datagrams have no meaning here",
-    "command: that a program sends a datagram again only for a reason",
     "command: that what a program writes to its outputs is true",
     "command: what a program does between its frames, and that a service would have served longer",
     "command: of a paused program only that it answers no new connection: its kernel sends what was written before",
@@ -56,6 +58,11 @@ class _Machines:
     listeners: Mapping[tuple[str, str, int], Sequence[Ran]]
     """Services by protocol, machine and the port by which they are ready."""
 
+    @property
+    def absences(self) -> Absences:
+        """When their programs did not run."""
+        return Absences(self.own, self.ran, self.listeners)
+
     def begins_ns(self, machine: str) -> int | None:
         """When its first program started."""
         return min((each.start_ns for each in self.ran.get(machine, ())), default=None)
@@ -75,6 +82,9 @@ class _Parts:
 
 
 class _Command(Verifier):
+    def unproven_of(self, run: RunDirectory) -> list[str]:
+        return unproven_of(run)
+
     def background(
         self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
     ) -> Background:
@@ -86,15 +96,17 @@ class _Command(Verifier):
         found = [(each, _check_records(run, each, experiment.network, samples, parts)) for each in workloads]
         machines, ports = _machines(run, found), [port for each in workloads for port in each.ports.values()]
         transit = transit_of(frames, ports_of(run))
-        _streams(run, frames, ports, machines, transit, parts)
-        _datagrams(frames, ports, machines, transit, parts)
+        decoded = _decoded(run, frames, services_of(ports), machines)
+        parts.findings += [as_table(each.findings) for each in decoded.judged.values()]
+        _streams(run, frames, decoded.services, machines, transit, parts)
+        _datagrams(frames, decoded.services, machines, transit, parts)
         _messages(frames, ports, machines, parts)
         if len(workloads) == len(experiment.scenario.workloads):
             _others(frames, machines, parts)
         classes = pl.concat([Background().classes, *parts.classes]).unique("row", keep="first", maintain_order=True)
         if run.clock == "virtual":
             parts.findings.append(as_table(_check_silence(frames, classes, machines)))
-        return Background(pl.concat(parts.findings), classes)
+        return Background(pl.concat(parts.findings), classes, decoded.remarks)
 
 
 def _check_records(
@@ -167,17 +179,40 @@ def _machines(run: RunDirectory, found: Sequence[tuple[Command, Sequence[Ran]]])
     return _Machines(own, frozenset(others), ends, by_machine, listeners)
 
 
+def _conversations(
+    run: RunDirectory, frames: pl.DataFrame, services: Iterable[Service], machines: _Machines
+) -> Conversations:
+    """Connections to some services."""
+    ends = {
+        (address, each.port)
+        for each in services
+        if each.transport == "tcp"
+        for address in (machines.own if each.address is None else [each.address])
+    }
+    return conversations(run, frames, sorted(ends))
+
+
+def _decoded(
+    run: RunDirectory, frames: pl.DataFrame, services: Mapping[Service, str | None], machines: _Machines
+) -> Decoded:
+    """What decoders say of the services that have one."""
+
+    def to(some: Iterable[Service]) -> list[Conversation]:
+        return [each for each in _conversations(run, frames, some, machines).all if each.client[0] in machines.own]
+
+    return decode(run, frames, services, machines.absences, machines.ends, to)
+
+
 def _streams(
     run: RunDirectory,
     frames: pl.DataFrame,
-    ports: Sequence[Port],
+    services: Iterable[Service],
     machines: _Machines,
     transit: Transit,
     parts: _Parts,
 ) -> None:
     """Connections to named ports, from SYN to end."""
-    numbers = {port.tcp for port in ports if port.tcp is not None}
-    found = conversations(run, frames, [(address, port) for address in machines.own for port in sorted(numbers)])
+    found = _conversations(run, frames, services, machines)
     own = [each for each in found.all if each.client[0] in machines.own]
     explained = [
         Explained(each.number, reply, 0, len(way.data), None, CLASS) for each in own for reply, way in each.ways.items()
@@ -232,14 +267,13 @@ def _named(each: Conversation) -> str:
 
 
 def _datagrams(
-    frames: pl.DataFrame, named: Sequence[Port], machines: _Machines, transit: Transit, parts: _Parts
+    frames: pl.DataFrame, services: Iterable[Service], machines: _Machines, transit: Transit, parts: _Parts
 ) -> None:
     """Datagrams from and to named ports, with all their fragments."""
-    ports = [port.udp for port in named if port.udp is not None]
     own = list(machines.own)
     headed = frames.filter(
         pl.col("protocol") == flows.UDP,
-        pl.col("source_port").is_in(ports) | pl.col("target_port").is_in(ports),
+        of_service(services, "udp"),
         pl.col("source").is_in(own),
         ~pl.col("target").is_in(list(machines.others)),
     )

@@ -11,11 +11,11 @@ import polars as pl
 
 from sundial.expect import Call, Shape
 from sundial.observe import RunDirectory
+from sundial.verify.decoders.records import Records
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import (
     Bytes,
     Counts,
-    Message,
     Part,
     Setting,
     SocketDefaults,
@@ -23,7 +23,6 @@ from sundial.verify.sockets.protocol import (
     Streams,
     least_window,
 )
-from sundial.verify.sockets.stream import Stream
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads.function_lines import check_function_lines
 from sundial.workloads.sunrpc.expect import (
@@ -36,7 +35,7 @@ from sundial.workloads.sunrpc.expect import (
 )
 from sundial.workloads.sunrpc.verify_bindings import PORT_MAPPER, check_bindings
 from sundial.workloads.sunrpc.verify_content import content, content_field, counted, given, taken
-from sundial.workloads.sunrpc.verify_records import captured_record, check_records, find_record
+from sundial.workloads.sunrpc.verify_records import check_records
 from sundial.workloads.sunrpc.verify_ring_counts import check_ring_counts
 from sundial.workloads.sunrpc.verify_shipments import check_shipments, one_way, shipments
 
@@ -45,14 +44,13 @@ AUTH_MACHINE = "sundial"
 _SERVER_APP = "echo-server"
 
 
-class _SunRpc(SocketDefaults):
+class _SunRpc(Records, SocketDefaults):
     client_app = "echo-client"
     server_app = _SERVER_APP
     asks_again_at_other_replies = True
     reads_refused = True  # clnt_dg.c: where recvmsg fails it reads the buffer into which the kernel had copied
     least_reply = REPLY
     directories = (PORT_MAPPER,)
-    unit = "record"
     waits_for_records = True  # libtirpc's read_vc: it polls the one connection until bytes come
 
     def expect(self, shape: Shape, options: Options | None) -> Call:
@@ -139,12 +137,6 @@ class _SunRpc(SocketDefaults):
     def captured_procedure(self) -> pl.Expr:
         number = pl.col("udp_head").str.slice(40, 8)
         return pl.when(number.str.len_chars() == 8).then(number).str.to_integer(base=16, strict=False).cast(pl.String)
-
-    def parse(self, stream: Stream, begin: int) -> Message | None:
-        return captured_record(stream, begin)
-
-    def find(self, stream: Stream, begin: int) -> int | None:
-        return find_record(stream, begin)
 
     def display_filter(self, call: Mapping[str, Any]) -> str:
         return f"rpc.xid == 0x{call['xid']:08x}" if call["xid"] is not None else ""

@@ -16,11 +16,12 @@ import polars as pl
 
 from sundial.expect import Call
 from sundial.expect.tcp import most_segments, segment_size, tcp_segments
+from sundial.verify.decoders.records import MARK
 from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.sockets.protocol import Setting, Streams
 from sundial.verify.sockets.stream import PLACES, Stream, payloads
 from sundial.workloads.sunrpc.expect import Options, ends_in_word, record_buffer, shipped_records
-from sundial.workloads.sunrpc.verify_records import MARK, walk
+from sundial.workloads.sunrpc.verify_records import walk
 
 SHIPPED: dict[str, type[pl.DataType]] = {
     "call": pl.UInt32,

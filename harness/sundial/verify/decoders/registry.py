@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All decoders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sundial.verify.decoders import onc_rpc
+from sundial.verify.decoders.traffic import Decoder
+
+DECODERS: Mapping[str, Decoder] = {each.name: each for each in (onc_rpc.DECODER,)}
+"""By name."""
