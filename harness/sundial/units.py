@@ -177,5 +177,11 @@ def icount_shift(mips: Decimal) -> int:
 
 def counted(count: int, noun: str) -> str:
     """A number with its noun: `1 call`, `2 calls`, `3 mismatches`, `4 entries`."""
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun[:-1]}ies" if noun.endswith(("try", "ply")) else f"{noun}s"
+    plural = (
+        f"{noun}es"
+        if noun.endswith("ch")
+        else f"{noun[:-1]}ies"
+        if noun.endswith(("try", "ply", "ery"))
+        else f"{noun}s"
+    )
     return f"{count} {noun if count == 1 else plural}"

@@ -155,6 +155,6 @@ def test_one_answer_with_another_xid_is_found(tmp_path: Path) -> None:
     argv = ["run", str(_scenario(tmp_path, 7010)), "--out", str(run), "--no-report"]
     assert status(argv, tmp_path / "said", END_S) == 1
     (problem,) = _verdict(run)["problems"]
-    assert (problem["field"], problem["rule"]) == ("onc-rpc reply", "onc-rpc.answer")
+    assert (problem["field"], problem["rule"]) == ("decoded answer", "decoded.answer")
     assert f"reply 0x{8010:08x} of 10.0.0.2:40001" in problem["seen"]
     assert problem["frames"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,58 +13,22 @@ import pytest
 from sundial.errors import BadInput
 from sundial.verify import verify_pcap
 from sundial.verify.decoders.onc_rpc import DECODER
-from sundial.verify.decoders.traffic import Connection, Datagram, Lane, Present, Service, Traffic
-from sundial.verify.sockets.conversations import Segment, Way
-from sundial.verify.sockets.stream import Stream
+from sundial.verify.decoders.traffic import Present, Service
 from tests.verify import test_foreign
 from tests.verify.foreign import PORT, SERVER, Scene, call, classic, record, reply
+from tests.verify.talk import FAR, MS, NEAR, Talk
 
-NEAR, FAR = ("10.0.0.1", 700), ("10.0.0.2", 2049)
 MAPPER = ("10.0.0.2", 111)
-MS = 1_000_000
 
 
 def words(*numbers: int) -> bytes:
     return struct.pack(f">{len(numbers)}I", *numbers)
 
 
-@dataclass
-class Talk:
-    """Messages in time, each 1 ms on its way. Times in ms."""
-
-    datagrams: list[Datagram] = field(default_factory=list)
-    out: list[tuple[int, bytes]] = field(default_factory=list)
-    back: list[tuple[int, bytes]] = field(default_factory=list)
-
-    def ask(self, at: int, data: bytes, to: tuple[str, int] = FAR, lost: bool = False, **more: Any) -> None:
-        came = () if lost else ((at + 1) * MS,)
-        self.datagrams.append(Datagram(NEAR, to, data, at * MS, came, [len(self.datagrams)], **more))
-
-    def answer(self, at: int, data: bytes, of: tuple[str, int] = FAR, lost: bool = False) -> None:
-        came = () if lost else ((at + 1) * MS,)
-        self.datagrams.append(Datagram(of, NEAR, data, at * MS, came, [len(self.datagrams)]))
-
-    def traffic(self, ended: int | None = None, **more: Any) -> Traffic:
-        """`ended`: when the client ended the connection."""
-        lanes = {}
-        for way, pieces in ((False, self.out), (True, self.back)):
-            sent, came, pos = [], [], 0
-            for at, piece in pieces:
-                sent.append(Segment(pos, pos + len(piece), at * MS, pos))
-                came.append(replace(sent[-1], at_ns=(at + 1) * MS))
-                pos += len(piece)
-            data = b"".join(piece for _, piece in pieces)
-            ends = (NEAR, FAR) if not way else (FAR, NEAR)
-            finished = None if ended is None or way else ended * MS
-            lanes[way] = Lane(*ends, Stream([(0, data)]), Way(data, sent, came, finished_ns=finished))
-        connections = [Connection(lanes)] if self.out or self.back else []
-        return Traffic(connections, self.datagrams, until_ns=100_000 * MS, **more)
-
-
 def found(talk: Talk, **more: Any) -> list[tuple[str, str]]:
     """Fields of findings, and what was seen, up to the first comma."""
     judged = DECODER.judge(talk.traffic(**more))
-    return [(each.field.removeprefix("onc-rpc "), each.seen.partition(",")[0]) for each in judged.findings]
+    return [(each.field.removeprefix("decoded "), each.seen.partition(",")[0]) for each in judged.findings]
 
 
 def fields(talk: Talk, **more: Any) -> list[str]:
@@ -97,21 +60,21 @@ def test_records_across_segments_and_several_in_one_pass(sizes: list[int]) -> No
 
 
 STREAM_DAMAGES: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes], str]] = {
-    "xid of a reply": (lambda out: out, lambda back: back.replace(reply(1)[:8], words(5, 1)), "reply"),
-    "xid of a call": (lambda out: out.replace(call(3)[:12], words(5, 0, 2)), lambda back: back, "reply"),
+    "xid of a reply": (lambda out: out, lambda back: back.replace(reply(1)[:8], words(5, 1)), "answer"),
+    "xid of a call": (lambda out: out.replace(call(3)[:12], words(5, 0, 2)), lambda back: back, "answer"),
     "a mark longer by 4": (lambda out: struct.pack(">I", 0x8000002C) + out[4:], lambda back: back, "stream"),
     "a mark longer by 1": (lambda out: struct.pack(">I", 0x80000029) + out[4:], lambda back: back, "stream"),
-    "a mark that is not the last": (lambda out: b"\0" + out[1:], lambda back: back, "reply"),
+    "a mark that is not the last": (lambda out: b"\0" + out[1:], lambda back: back, "answer"),
     "a record without bytes": (lambda out: struct.pack(">I", 1 << 31) + out, lambda back: back, "stream"),
     "bytes behind the last": (lambda out: out + b"abc", lambda back: back, "stream"),
-    "a reply that no call asked for": (lambda out: out, lambda back: back + record(reply(9)), "reply"),
-    "a reply twice": (lambda out: out, lambda back: back + record(reply(4)), "reply"),
-    "a call that is not answered": (lambda out: record(call(9)) + out, lambda back: back, "answer"),
+    "a reply that no call asked for": (lambda out: out, lambda back: back + record(reply(9)), "answer"),
+    "a reply twice": (lambda out: out, lambda back: back + record(reply(4)), "answer"),
+    "a call that is not answered": (lambda out: record(call(9)) + out, lambda back: back, "question"),
     "arguments of procedure 0": (
         lambda out: out + record(call(9, 48, 0)), lambda back: back + record(reply(9)),
         "message arguments of procedure 0",
     ),
-    "a reply in front of its call": (lambda out: b"", lambda back: back, "reply"),
+    "a reply in front of its call": (lambda out: b"", lambda back: back, "answer"),
 }  # fmt: skip
 
 
@@ -135,7 +98,7 @@ def test_calls_of_both_ends_share_a_connection() -> None:
     talk = Talk()
     talk.out += [(0, record(call(1)) + record(reply(7)))]
     talk.back += [(0, record(call(7))), (50, record(reply(1)))]
-    assert fields(talk) == ["reply", "answer"]  # sent before the call had come
+    assert fields(talk) == ["answer", "question"]  # sent before the call had come
     talk.out = [(0, record(call(1))), (9, record(reply(7)))]
     assert fields(talk) == []
 
@@ -152,7 +115,7 @@ def test_an_xid_may_come_again_once_it_is_answered() -> None:
 # ---- calls without an answer ----
 
 
-@pytest.mark.parametrize(("ended", "expected"), [(18, []), (90_000, ["answer"]), (None, ["answer"])])
+@pytest.mark.parametrize(("ended", "expected"), [(18, []), (90_000, ["question"]), (None, ["question"])])
 def test_a_connection_that_ends_before_an_answer_was_due_is_its_reason(ended: int | None, expected: list[str]) -> None:
     talk = Talk()
     talk.out += [(0, record(call(1))), (10, record(call(2)))]
@@ -166,7 +129,7 @@ def test_calls_in_front_of_an_answered_one_are_batched_where_their_procedure_nev
     talk.back += [(9, record(reply(4)))]
     assert fields(talk, ended=90_000) == []
     talk.back += [(10, record(reply(2)))]
-    assert fields(talk, ended=90_000) == ["answer", "answer"]
+    assert fields(talk, ended=90_000) == ["question", "question"]
 
 
 def test_a_program_that_had_ended_is_a_reason() -> None:
@@ -176,10 +139,10 @@ def test_a_program_that_had_ended_is_a_reason() -> None:
 
     talk = Talk()
     talk.ask(1, call(1))
-    assert fields(talk) == ["answer"]
+    assert fields(talk) == ["question"]
     assert fields(talk, absence=Killed()) == []
     assert fields(talk, unreachable=frozenset({(NEAR, FAR)})) == []
-    assert fields(talk, unreachable=frozenset({(FAR, NEAR)})) == ["answer"]
+    assert fields(talk, unreachable=frozenset({(FAR, NEAR)})) == ["question"]
 
 
 # ---- datagrams ----
@@ -201,20 +164,20 @@ LOST = {"lost": True}
 ASKED = ("ask", 50, call(8), {})
 DATAGRAM_DAMAGES: dict[str, tuple[list[tuple[str, int, bytes, dict[str, Any]]], list[str]]] = {
     "sent again with other bytes": (
-        [ASKED, ("ask", 52, call(8, 48), {}), ("answer", 60, reply(8), {})], ["call bytes", "answer"],
+        [ASKED, ("ask", 52, call(8, 48), {}), ("answer", 60, reply(8), {})], ["question bytes", "question"],
     ),
-    "an answer without a call": ([("answer", 50, reply(8), {})], ["reply"]),
-    "an answer to a call that was lost": ([("ask", 50, call(8), LOST), ("answer", 60, reply(8), {})], ["reply"]),
-    "an answer before its call came": ([ASKED, ("answer", 50, reply(8), {})], ["reply", "answer"]),
+    "an answer without a call": ([("answer", 50, reply(8), {})], ["answer"]),
+    "an answer to a call that was lost": ([("ask", 50, call(8), LOST), ("answer", 60, reply(8), {})], ["answer"]),
+    "an answer before its call came": ([ASKED, ("answer", 50, reply(8), {})], ["answer", "question"]),
     "an answer more often than its call came": (
-        [ASKED, ("answer", 60, reply(8), {}), ("answer", 61, reply(8), {})], ["reply"],
+        [ASKED, ("answer", 60, reply(8), {}), ("answer", 61, reply(8), {})], ["answer"],
     ),
-    "an answer from another port": ([ASKED, ("answer", 60, reply(8), {"of": OTHER_PORT})], ["reply source"]),
+    "an answer from another port": ([ASKED, ("answer", 60, reply(8), {"of": OTHER_PORT})], ["answer source"]),
     "sent again after the answer": (
         [ASKED, ("answer", 60, reply(8), {}), ("ask", 90, call(8), {})], ["retransmission"],
     ),
-    "not answered": ([ASKED], ["answer"]),
-    "another xid in the answer": ([ASKED, ("answer", 60, reply(9), {})], ["reply", "answer"]),
+    "not answered": ([ASKED], ["question"]),
+    "another xid in the answer": ([ASKED, ("answer", 60, reply(9), {})], ["answer", "question"]),
     "of another protocol": ([("ask", 50, b"GET / HTTP/1.0\r\n\r\n", {})], ["message type"]),
 }  # fmt: skip
 
@@ -412,7 +375,7 @@ def test_a_right_capture_passes(name: str, tmp_path: Path) -> None:
 
 
 LEFT_TO_THE_KIND = ("longer_than_the_mss",)
-"""What a capture has that is no matter of RPC."""
+"""What a capture has that does not concern RPC."""
 WRONG = {play.__name__: play for play in (*test_foreign.WRONG_STREAMS, *test_foreign.WRONG_DATAGRAMS)}
 
 
@@ -421,7 +384,7 @@ def test_a_wrong_capture_fails_once(name: str, tmp_path: Path) -> None:
     scene = Scene()
     WRONG[name](scene, 700, 1000)
     result = verify_pcap(classic(tmp_path / "c.pcap", scene.packets), protocol="onc-rpc", port=PORT)
-    assert [each["rule"].partition(".")[0] for each in result.problems] == ["onc-rpc"]
+    assert [each["rule"].partition(".")[0] for each in result.problems] == ["decoded"]
     assert result.problems[0]["frames"] or "none" in result.problems[0]["seen"]
 
 
@@ -432,7 +395,7 @@ def test_ports_that_the_port_mapper_names_are_followed(tmp_path: Path) -> None:
     scene.udp(MAPPER, near, reply(1) + words(901))
     scene.udp((SERVER, 901), near, b"not a message at all")
     result = verify_pcap(classic(tmp_path / "c.pcap", scene.packets), protocol="onc-rpc")
-    assert [each["field"] for each in result.problems] == ["onc-rpc message type"]
+    assert [each["field"] for each in result.problems] == ["decoded message type"]
     assert result.remarks is not None
     assert "UDP 10.0.0.2:901" in result.remarks[1]
 

@@ -6,20 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sundial.verify.decoders.traffic import Wrong
+
 VERSION = 2
 AUTH_SYS, RPCSEC_GSS = 1, 6
 SUCCESS, PROG_MISMATCH = 0, 2
 RPC_MISMATCH, AUTH_ERROR = 0, 1
 _ACCEPT_MOST, _AUTH_MOST = 5, 14
 _OPAQUE_MOST, _NAME_MOST, _GROUPS_MOST = 400, 255, 16
-
-
-class Wrong(Exception):
-    """A message that is not one: its field, what is expected and what is there."""
-
-    def __init__(self, field: str, expected: str, seen: str) -> None:
-        super().__init__(field, expected, seen)
-        self.field, self.expected, self.seen = field, expected, seen
 
 
 class Xdr:
@@ -74,6 +68,16 @@ class Call:
     """Of its credential."""
     arguments: bytes = b""
 
+    asks = True
+
+    @property
+    def key(self) -> int:
+        return self.xid
+
+    @property
+    def words(self) -> str:
+        return f"call 0x{self.xid:08x}"
+
     @property
     def called(self) -> tuple[int, int, int]:
         """Program, version and procedure."""
@@ -91,6 +95,16 @@ class Reply:
     high: int = 0
     """Versions that are supported, where another one was called."""
     results: bytes = b""
+
+    asks = False
+
+    @property
+    def key(self) -> int:
+        return self.xid
+
+    @property
+    def words(self) -> str:
+        return f"reply 0x{self.xid:08x}"
 
     @property
     def succeeded(self) -> bool:

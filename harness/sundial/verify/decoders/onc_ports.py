@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address
 
-from sundial.verify.decoders.onc_messages import Call, Reply, Wrong, Xdr
-from sundial.verify.decoders.traffic import Service
+from sundial.verify.decoders.onc_messages import Call, Reply, Xdr
+from sundial.verify.decoders.traffic import Service, Wrong
 from sundial.verify.sockets.conversations import End
 
 PORT = 111

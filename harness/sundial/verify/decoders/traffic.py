@@ -17,6 +17,14 @@ from sundial.verify.sockets.stream import Stream
 SECOND_NS = 1_000_000_000
 
 
+class Wrong(Exception):
+    """A message that is not one: its field, what is expected and what is there."""
+
+    def __init__(self, field: str, expected: str, seen: str) -> None:
+        super().__init__(field, expected, seen)
+        self.field, self.expected, self.seen = field, expected, seen
+
+
 class Service(NamedTuple):
     """Where something is served."""
 

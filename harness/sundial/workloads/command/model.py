@@ -146,7 +146,7 @@ class Port(Strict):
     """UDP port of a server."""
     icmp: Annotated[bool, Flag()] = False
     """ICMP echo (ping)."""
-    decode: Literal["onc-rpc"] | None = None
+    decode: Literal["onc-rpc", "dns"] | None = None
     """Protocol of what is said there: all messages are checked. Default: none, and the bytes have no meaning."""
 
     @property

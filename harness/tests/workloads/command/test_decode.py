@@ -124,16 +124,16 @@ def test_answers_of_the_port_mapper_are_followed(tmp_path: Path) -> None:
 
 def test_another_xid_on_a_followed_port_is_found(tmp_path: Path) -> None:
     found = _decoded(_run(tmp_path / "run", xid=10)).judged["onc-rpc"].findings
-    assert [each.field for each in found] == ["onc-rpc reply", "onc-rpc answer"]
+    assert [each.field for each in found] == ["decoded answer", "decoded question"]
     assert all(each.rows for each in found)
 
 
 def test_a_service_that_was_killed_owes_no_answer(tmp_path: Path) -> None:
     run = _run(tmp_path / "run", xid=10)
     found = _decoded(run, [Life(0, 0, 1, None, 9)]).judged["onc-rpc"].findings
-    assert [each.field for each in found] == ["onc-rpc reply"]
+    assert [each.field for each in found] == ["decoded answer"]
     found = _decoded(run, [Life(0, 0, 10**12, None, 15)]).judged["onc-rpc"].findings
-    assert [each.field for each in found] == ["onc-rpc reply", "onc-rpc answer"]
+    assert [each.field for each in found] == ["decoded answer", "decoded question"]
 
 
 def test_a_port_that_is_not_named_is_not_followed(tmp_path: Path) -> None:
