@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sundial.expect import http2
+from sundial.expect.hpack import Field, Form, Header, Table, encode_field
+from sundial.expect.http2 import Frame, Setting
 from sundial.workloads import functions
-from sundial.workloads.grpc import expect_http2 as http2
-from sundial.workloads.grpc.expect_hpack import Field, Form, Header, Table, encode_field
-from sundial.workloads.grpc.expect_http2 import Frame, Setting
 from sundial.workloads.grpc.expect_languages import PYTHON, Language
 from sundial.workloads.grpc.expect_protobuf import messages
 

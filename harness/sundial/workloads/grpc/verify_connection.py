@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from sundial.expect import http2
+from sundial.expect.http2 import Flag, Frame, Type
 from sundial.verify.findings import Finding
 from sundial.verify.sockets.conversations import Conversation, Explained, Way
 from sundial.workloads import functions
-from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import PREFIX, Client, Library, Server, octets
-from sundial.workloads.grpc.expect_http2 import Flag, Frame, Type
 from sundial.workloads.grpc.expect_languages import CPP, Language
 from sundial.workloads.grpc.verify_control import Direction, Message, check_control, check_windows
 from sundial.workloads.grpc.verify_credit import check_credit

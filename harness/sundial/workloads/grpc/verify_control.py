@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from sundial.expect import http2
+from sundial.expect.http2 import Flag, Frame, Type, Windows
 from sundial.verify.sockets.conversations import Way
-from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import refusals
-from sundial.workloads.grpc.expect_http2 import Flag, Frame, Type, Windows
 from sundial.workloads.grpc.verify_frames import Control, Reading, Wrong, name_of
 from sundial.workloads.grpc.verify_names import BROKEN, LATE, Link
 

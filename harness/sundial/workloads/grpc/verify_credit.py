@@ -17,9 +17,9 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from itertools import accumulate
 
-from sundial.workloads.grpc import expect_http2 as http2
+from sundial.expect import http2
+from sundial.expect.http2 import Flag, Type
 from sundial.workloads.grpc.expect import PREFIX
-from sundial.workloads.grpc.expect_http2 import Flag, Type
 from sundial.workloads.grpc.verify_control import Direction, Message
 from sundial.workloads.grpc.verify_frames import Control, Span, Wrong, name_of
 from sundial.workloads.grpc.verify_names import LATE, Link

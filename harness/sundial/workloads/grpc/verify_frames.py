@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from sundial.workloads.grpc import expect_http2 as http2
-from sundial.workloads.grpc.expect_hpack import HpackError, Table, decode, headers
-from sundial.workloads.grpc.expect_http2 import FRAME_SIZE, HEADER, Frame, Type
+from sundial.expect import http2
+from sundial.expect.hpack import HpackError, Table, decode, headers
+from sundial.expect.http2 import FRAME_SIZE, HEADER, Frame, Type
 
 LOOK_AHEAD = 8
 """Frames after the expected one among which one that came instead is looked for: those of two calls."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from sundial.expect import http2
+from sundial.expect.http2 import Flag, Frame, Type
 from sundial.judge import parties
 from sundial.judge.parties import options_of
 from sundial.observe import RunDirectory
@@ -18,9 +20,7 @@ from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import Conversation, End
 from sundial.workloads import server_death
-from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import LIBRARIES, PORT, Library
-from sundial.workloads.grpc.expect_http2 import Flag, Frame, Type
 from sundial.workloads.grpc.expect_languages import BY_CLIENT, BY_SERVER, Language
 from sundial.workloads.grpc.model import PACKAGE
 from sundial.workloads.libraries import libraries_of

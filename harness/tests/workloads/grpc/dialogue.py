@@ -12,6 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from sundial.expect import http2
+from sundial.expect.http2 import Frame, Type
 from sundial.observe import open_run, read_frames
 from sundial.observe.octets import octets_of
 from sundial.verify.corruption import with_corrupted
@@ -19,8 +21,6 @@ from sundial.verify.frames import with_places
 from sundial.verify.samples import load_samples
 from sundial.verify.workload import Settled
 from sundial.workloads import functions
-from sundial.workloads.grpc import expect_http2 as http2
-from sundial.workloads.grpc.expect_http2 import Frame, Type
 from sundial.workloads.grpc.expect_languages import PYTHON, Language
 from sundial.workloads.grpc.verify import KIND
 from tests.verify.bed import ACK, CLIENT, FIN, SERVER, Bed, Stream

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
+from sundial.expect import http2
+from sundial.expect.http2 import Frame, Type
 from sundial.workloads.functions import NAMES
 from sundial.workloads.grpc import expect
-from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import LIBRARIES, Client, Server
-from sundial.workloads.grpc.expect_http2 import Frame, Type
 
 OLD, NEW = LIBRARIES["1.51.1"], LIBRARIES["1.85.1"]
 AUTHORITY = "127.0.0.1:50051"

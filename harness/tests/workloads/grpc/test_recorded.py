@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from sundial.expect import http2
+from sundial.expect.http2 import Frame, Type
 from sundial.workloads import functions
 from sundial.workloads.grpc import expect
-from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import LIBRARIES, Client, Server
-from sundial.workloads.grpc.expect_http2 import Frame, Type
 from sundial.workloads.grpc.expect_languages import CPP, PYTHON, Language
 
 RECORDED = Path(__file__).parent / "recorded"

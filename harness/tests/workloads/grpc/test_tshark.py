@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sundial.cli.open_ import viewer_command
-from sundial.workloads.grpc.expect_http2 import Frame, Type
+from sundial.expect.http2 import Frame, Type
 from tests.verify.bed import SERVER
 from tests.warm_tshark.reader import unprivileged
 from tests.workloads.grpc.dialogue import NAMES, Dialogue

@@ -11,13 +11,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from sundial.expect import http2
+from sundial.expect.http2 import Frame, Setting, Type
 from sundial.observe import open_run
 from sundial.verify.plan import check_plan
 from sundial.verify.samples import load_samples
-from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc import verify
 from sundial.workloads.grpc.expect import LIBRARIES, Client
-from sundial.workloads.grpc.expect_http2 import Frame, Setting, Type
 from sundial.workloads.grpc.expect_languages import CPP, LANGUAGES, Language
 from sundial.workloads.grpc.verify_frames import Due, read
 from tests.verify.bed import CLIENT, OUT, SERVER, Record, capture

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sundial.workloads.grpc import expect_http2 as http2
-from sundial.workloads.grpc.expect_http2 import Flag, Frame, Http2Error, Setting, Type, Windows
+from sundial.expect import http2
+from sundial.expect.http2 import Flag, Frame, Http2Error, Setting, Type, Windows
 
 _FRAMES = st.builds(Frame, st.integers(0, 255), st.integers(0, 255), st.integers(0, 2**31 - 1), st.binary(max_size=70))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sundial.workloads.grpc.expect_hpack import (
+from sundial.expect.hpack import (
     STATIC,
     Field,
     Form,
@@ -22,7 +22,7 @@ from sundial.workloads.grpc.expect_hpack import (
     entry_size,
     headers,
 )
-from sundial.workloads.grpc.expect_huffman import decode_huffman, encode_huffman
+from sundial.expect.huffman import decode_huffman, encode_huffman
 
 
 def octets(text: str) -> bytes:

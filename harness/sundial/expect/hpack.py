@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from sundial.workloads.grpc.expect_huffman import decode_huffman, encode_huffman
+from sundial.expect.huffman import decode_huffman, encode_huffman
 
 Header = tuple[bytes, bytes]
 """Name and value."""
