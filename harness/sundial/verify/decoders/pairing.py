@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from sundial.verify.decoders.traffic import SECOND_NS, Connection, Judged, Lane, Service, Traffic, Wrong, named
+from sundial.verify.decoders.traffic import SECOND_NS, SKEW_NS, Connection, Judged, Lane, Service, Traffic, Wrong, named
 from sundial.verify.findings import Finding
 from sundial.verify.sockets.captured_streams import Gap, read
 from sundial.verify.sockets.conversations import End
@@ -18,8 +18,6 @@ from sundial.verify.sockets.stream import Stream
 
 REACTION_NS = 10_000_000
 """Time in which a program may not yet have read what has come to its machine."""
-SKEW_NS = 1_000_000
-"""How much later a tap may stamp a frame than one that follows from it."""
 
 
 class Spoken(Protocol):
@@ -208,18 +206,10 @@ class _Pairing(Generic[M]):
         if gap is None or not gap.what:
             return
         at_end = gap.finish >= lane.stream.end
-        if not (at_end and (connection.reset or self._is_cut_off(lane))):
+        if not (at_end and self._traffic.is_cut_off(connection, lane)):
             rows = lane.rows(gap.begin, gap.finish) or lane.rows(gap.begin - 1, gap.finish + 1)
             seen = f"{gap.what}, {named(lane.sender)} to {named(lane.receiver)}"
             self._find(Finding(None, "decoded stream", f"whole {self._language.units.unit}s", seen, rows))
-
-    def _is_cut_off(self, lane: Lane) -> bool:
-        """Whether its sender's program had ended when its machine ended the stream."""
-        last_ns, ended_ns, absence = lane.sent_ns(lane.stream.end), lane.way.finished_ns, self._traffic.absence
-        return ended_ns is not None and (
-            absence.of_client(lane.sender[0], last_ns, ended_ns)
-            or absence.of_service(Service("tcp", *lane.sender), last_ns, ended_ns)
-        )
 
     def _read_datagrams(self) -> None:
         paths: dict[tuple[End, End], Path[M]] = {}

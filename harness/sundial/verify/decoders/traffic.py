@@ -15,6 +15,8 @@ from sundial.verify.sockets.protocol import Units
 from sundial.verify.sockets.stream import Stream
 
 SECOND_NS = 1_000_000_000
+SKEW_NS = 1_000_000
+"""How much later a tap may stamp a frame than one that follows from it."""
 
 
 class Wrong(Exception):
@@ -126,6 +128,17 @@ class Traffic:
     absence: Absence = field(default_factory=Present)
     unreachable: frozenset[tuple[End, End]] = frozenset()
     """Ends of datagrams, source and target, that the target's machine or a router said are unreachable."""
+
+    def is_cut_off(self, connection: Connection, lane: Lane) -> bool:
+        """Whether a stream may end within a message: it was reset, or its sender's program had ended."""
+        last_ns, ended_ns = lane.sent_ns(lane.stream.end), lane.way.finished_ns
+        return connection.reset or (
+            ended_ns is not None
+            and (
+                self.absence.of_client(lane.sender[0], last_ns, ended_ns)
+                or self.absence.of_service(Service("tcp", *lane.sender), last_ns, ended_ns)
+            )
+        )
 
 
 @dataclass

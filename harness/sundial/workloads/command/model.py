@@ -34,6 +34,8 @@ from sundial.workloads.command.model_template import filled
 PROGRAMS_MOST = 64
 INSTANCES_MOST = 1024
 FILES_BYTES = 32 * 1024
+OVER_TCP_ALONE = ("http2",)
+"""Decoders whose protocol has no datagrams."""
 
 _Name = Annotated[str, NAMED]
 _Port = Annotated[int, Whole(1, 65535)]
@@ -146,7 +148,7 @@ class Port(Strict):
     """UDP port of a server."""
     icmp: Annotated[bool, Flag()] = False
     """ICMP echo (ping)."""
-    decode: Literal["onc-rpc", "dns"] | None = None
+    decode: Literal["onc-rpc", "dns", "http2"] | None = None
     """Protocol of what is said there: all messages are checked. Default: none, and the bytes have no meaning."""
 
     @property
@@ -233,6 +235,8 @@ class CommandKind:
                 yield Invalid((*path, "ports", name), "a port has exactly one of tcp, udp and icmp", "{tcp: 6379}")
             elif port.icmp and port.decode is not None:
                 yield Invalid((*path, "ports", name, "decode"), "ICMP echo has nothing to decode", "tcp or udp")
+            elif port.udp is not None and port.decode in OVER_TCP_ALONE:
+                yield Invalid((*path, "ports", name, "decode"), f"{port.decode} is not spoken over UDP", "tcp")
         for name, program in workload.programs.items():
             yield from self._check_program(workload, name, program, ends.network, (*path, "programs", name))
         yield from _check_order(workload, path)

@@ -53,6 +53,7 @@ def _load(folder: Path, port: str) -> Command:
     [
         ("{tcp: 2049, decode: nfs}", "workloads.0.ports.rpc.decode: 'nfs' "),
         ("{icmp: true, decode: onc-rpc}", "workloads.0.ports.rpc.decode: ICMP echo has nothing to decode"),
+        ("{udp: 443, decode: http2}", "workloads.0.ports.rpc.decode: http2 is not spoken over UDP"),
         ("{decode: onc-rpc}", "workloads.0.ports.rpc: a port has exactly one of tcp, udp and icmp"),
     ],
 )
