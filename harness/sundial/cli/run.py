@@ -246,6 +246,7 @@ def one(
         "first_mismatch": _first_mismatch(reference_to(made.path), verdict),
         "bounds": verdict.get("bounds") or [],
         **({"checks": verdict["checks"]} if "checks" in verdict else {}),
+        **({"remarks": verdict["remarks"]} if "remarks" in verdict else {}),
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
         "total_s": round(seconds, 3),
@@ -288,6 +289,8 @@ def print_result(result: dict[str, Any]) -> None:
         click.echo(f"bound    {bound_line(bound)}")
     for check in result.get("checks", ()):
         click.echo(f"check    {check_line(check)}")
+    for remark in result.get("remarks", ()):
+        click.echo(f"decoded  {remark}")
     first = result["first_mismatch"]
     if first is not None:
         click.echo(f"first    {first['words']}")

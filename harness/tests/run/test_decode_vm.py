@@ -141,8 +141,9 @@ def _verdict(run: Path) -> dict[str, Any]:
 
 
 def test_calls_over_udp_and_tcp_are_decoded_at_the_ports_that_the_port_mapper_names(tmp_path: Path) -> None:
-    passed(_scenario(tmp_path, 0), tmp_path / "run")
+    output = passed(_scenario(tmp_path, 0), tmp_path / "run")
     (remark,) = _verdict(tmp_path / "run")["remarks"]
+    assert f"decoded  {remark}" in output
     assert remark.endswith("named by answers: TCP 10.0.0.2:40002, UDP 10.0.0.2:40001")
     result = verify_pcap(tmp_path / "run" / "wire" / "lan.pcapng", protocol="onc-rpc")
     assert (result.verdict, result.calls) == ("pass", 72)
