@@ -30,7 +30,7 @@ class Talk:
         came = () if lost else ((at + 1) * MS,)
         self.datagrams.append(Datagram(of, NEAR, data, at * MS, came, [len(self.datagrams)]))
 
-    def traffic(self, ended: int | None = None, **more: Any) -> Traffic:
+    def traffic(self, ended: int | None = None, reset: bool = False, **more: Any) -> Traffic:
         """`ended`: when the client ended the connection."""
         lanes = {}
         for way, pieces in ((False, self.out), (True, self.back)):
@@ -43,5 +43,5 @@ class Talk:
             ends = (NEAR, FAR) if not way else (FAR, NEAR)
             finished = None if ended is None or way else ended * MS
             lanes[way] = Lane(*ends, Stream([(0, data)]), Way(data, sent, came, finished_ns=finished))
-        connections = [Connection(lanes)] if self.out or self.back else []
+        connections = [Connection(lanes, reset)] if self.out or self.back else []
         return Traffic(connections, self.datagrams, until_ns=100_000 * MS, **more)

@@ -123,6 +123,15 @@ def test_a_connection_that_ends_before_an_answer_was_due_is_its_reason(ended: in
     assert fields(talk, ended=ended) == expected
 
 
+def test_what_is_on_its_way_when_a_connection_is_reset_is_lost() -> None:
+    talk = Talk()
+    talk.out += [(0, record(call(1))), (10, record(call(2))), (20, record(call(3)))]
+    talk.back += [(5, record(reply(1)))]
+    assert fields(talk, ended=90_000, reset=True) == []
+    talk.back += [(25, record(reply(3)))]
+    assert fields(talk, ended=90_000, reset=True) == ["question"]
+
+
 def test_calls_in_front_of_an_answered_one_are_batched_where_their_procedure_never_answers() -> None:
     talk = Talk()
     talk.out += [(at, record(call(at, 40, 7))) for at in (1, 2, 3)] + [(4, record(call(4, 40, 0)))]

@@ -162,7 +162,8 @@ class _Judge:
                 self._wrong(ack, Wrong(f"{kind.name} ACK", f"of one of {kind.name} that had come", str(ack.frame)))
             elif kind == Type.PING and ack.frame.payload != ask.frame.payload:
                 self._wrong(ack, Wrong("PING ACK", ask.frame.payload.hex(), ack.frame.payload.hex()))
-        if any(lane.stream.missing(0, lane.stream.end) for lane in self._connection.lanes.values()):
+        lost = any(lane.stream.missing(0, lane.stream.end) for lane in self._connection.lanes.values())
+        if lost or self._connection.reset:
             return
         ended_ns = self._connection.ended_ns
         for ask in asked[len(acks) :]:

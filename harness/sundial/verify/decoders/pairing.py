@@ -386,6 +386,8 @@ class _Pairing(Generic[M]):
         if ended_ns is not None and ended_ns <= due_ns:
             return True
         later = any(each.answers and each.first.sent_ns > first.sent_ns for each in path.exchanges)
+        if path.connection.reset and not later:
+            return True  # what was on its way is discarded, however often TCP had sent it
         kind = self._language.batched(exchange.asked)
         return later and kind is not None and kind not in answered
 
