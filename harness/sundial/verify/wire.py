@@ -257,7 +257,7 @@ def queue_starts(ready: Numbers, busy: Numbers) -> Numbers:
 
 
 def _sums_before(each: Numbers, like: Numbers) -> Numbers:
-    """The sum of those before each, in Python's numbers where `like` is, or where 64 bits do not hold the sum of all."""
+    """The sum of those before each, in Python's numbers where `like` is, or where 64 bits do not hold the whole sum."""
     if like.dtype == np.object_ or float(each.sum(dtype=np.float64)) > _INT64 / 2:
         each = each.astype(object)
     return np.asarray(np.cumsum(each) - each)
