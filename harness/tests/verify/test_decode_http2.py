@@ -130,6 +130,22 @@ def test_a_wrong_frame_is_named(name: str) -> None:
     assert f"message {name}" in fields(talk(*WRONG[name]))
 
 
+MORE_WRONG = [
+    ("frame size", frame(PRIORITY, 0, 1, bytes(4))),
+    ("frame size", frame(GOAWAY, 0, 0, bytes(7))),
+    ("header block", frame(MORE, WHOLE, 5, AGAIN)),
+    ("padding", frame(HEADERS, WHOLE | PADDED | ENDS, 5, b"\1" + AGAIN + b"x")),
+    ("pseudo-headers", frame(HEADERS, WHOLE | ENDS, 5, b"\x00\x01a\x01b" + AGAIN)),
+    ("header name", frame(HEADERS, WHOLE | ENDS, 5, AGAIN + b"\x00\x0aconnection\x05close")),
+    ("header name", frame(HEADERS, WHOLE | ENDS, 5, AGAIN + b"\x00\x02te\x04gzip")),
+]
+
+
+@pytest.mark.parametrize(("name", "out"), MORE_WRONG)
+def test_another_wrong_frame_is_named(name: str, out: bytes) -> None:
+    assert fields(talk(out)) == [f"message {name}"]
+
+
 OUT_OF_STATE = {
     "a stream that is not open": (frame(DATA, 0, 7, b"x"), b""),
     "an even number": (frame(HEADERS, WHOLE, 8, AGAIN), b""),
@@ -194,6 +210,9 @@ def test_a_capture_has_its_connections_by_their_preface(tmp_path: Path) -> None:
     assert (result.problems, result.calls) == ([], 2)
     assert result.remarks is not None
     assert result.remarks[1] == "services: TCP 10.0.0.2:50051"
+    for gone in (8, 9):
+        holes = classic(tmp_path / f"{gone}.pcap", [*scene.packets[:gone], *scene.packets[gone + 1 :]])
+        assert [each["field"] for each in verify_pcap(holes, protocol="http2").problems] == ["decoded stream"]
     late = classic(tmp_path / "late.pcap", scene.packets[5:])
     assert [each["field"] for each in verify_pcap(late, protocol="http2", port=50051).problems] == ["decoded stream"]
     with pytest.raises(BadInput, match="holds no message of http2"):

@@ -11,6 +11,7 @@ import pytest
 from sundial.errors import BadInput
 from sundial.verify import verify_pcap
 from sundial.verify.decoders.dns import DECODER
+from sundial.verify.decoders.traffic import Traffic
 from tests.verify.foreign import Connection, Scene, classic
 from tests.verify.talk import MS, Talk
 
@@ -137,6 +138,19 @@ def test_what_the_standards_allow_passes(ask: bytes, answer: bytes) -> None:
         assert over_udp(ask, answer[:4] + ask[4:6] + answer[6:] + question(kind=SOA)) == []
     else:
         assert over_udp(ask, answer) == []
+
+
+def test_a_label_that_is_reserved_is_named() -> None:
+    (found,) = DECODER.judge(
+        _asked(message(1, RD, [b"\x41" + bytes(0x41) + b"\0" + struct.pack(">HH", A, 1)]))
+    ).findings
+    assert (found.field, found.expected) == ("decoded message question", "a label of at most 63 bytes, or a pointer")
+
+
+def _asked(ask: bytes) -> Traffic:
+    talk = Talk()
+    talk.ask(0, ask, SERVER)
+    return talk.traffic()
 
 
 def test_two_opt_records_are_found() -> None:

@@ -18,6 +18,7 @@ from sundial.verify.findings import Finding
 from sundial.verify.sockets.protocol import Message, Units
 from sundial.verify.sockets.stream import Stream
 
+_NEVER = 1 << 62
 _PREFACE = re.compile(re.escape(PREFACE))
 
 
@@ -74,6 +75,8 @@ class _Judge:
     def __init__(self, traffic: Traffic, connection: Connection, found: Judged) -> None:
         self._traffic, self._connection, self._found = traffic, connection, found
         self._skew_ns = 0 if traffic.both_views else SKEW_NS
+        self._known_ns = _NEVER
+        """Until when all bytes of both directions are known."""
 
     def judge(self) -> None:
         """All findings about it."""
@@ -87,8 +90,7 @@ class _Judge:
             self._gap(client, f"{what} instead of the preface")
             return
         seen = [each for server, lane in lanes.items() for each in self._frames(server, lane)]
-        known_ns = min(self._known_ns(lane) for lane in lanes.values())
-        seen = [each for each in seen if each.sent_ns < known_ns]
+        seen = [each for each in seen if each.sent_ns < self._known_ns]
         peers = {False: Peer(), True: Peer()}
         sides = {server: Side(server, peers[not server]) for server in (False, True)}
         # What has come to an end, before what it sends at that time.
@@ -130,15 +132,12 @@ class _Judge:
             begin = end
         missing = stream.missing(0, stream.end)
         if missing:
+            self._known_ns = min(self._known_ns, lane.sent_ns(len(data) + 1))
             self._gap(lane, f"{missing} bytes from byte {len(data)} on are not in the capture", len(data) - 1)
         elif begin < len(data) and not self._traffic.is_cut_off(self._connection, lane):
+            self._known_ns = min(self._known_ns, lane.sent_ns(stream.end) + 1)
             size = int.from_bytes(data[begin : begin + 3], "big") + HEADER
             self._gap(lane, f"{len(data) - begin} of {size} bytes of a frame at byte {begin}", begin)
-
-    def _known_ns(self, lane: Lane) -> int:
-        """Until when all bytes of a direction are known."""
-        whole = len(lane.stream.read(0, lane.stream.end))
-        return lane.sent_ns(whole + 1) if lane.stream.missing(0, lane.stream.end) else 1 << 62
 
     def _gap(self, lane: Lane, what: str, begin: int = 0) -> None:
         seen = f"{what}, {named(lane.sender)} to {named(lane.receiver)}"
@@ -162,8 +161,7 @@ class _Judge:
                 self._wrong(ack, Wrong(f"{kind.name} ACK", f"of one of {kind.name} that had come", str(ack.frame)))
             elif kind == Type.PING and ack.frame.payload != ask.frame.payload:
                 self._wrong(ack, Wrong("PING ACK", ask.frame.payload.hex(), ack.frame.payload.hex()))
-        lost = any(lane.stream.missing(0, lane.stream.end) for lane in self._connection.lanes.values())
-        if lost or self._connection.reset:
+        if self._known_ns < _NEVER or self._connection.reset:
             return
         ended_ns = self._connection.ended_ns
         for ask in asked[len(acks) :]:
