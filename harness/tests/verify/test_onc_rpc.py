@@ -409,6 +409,15 @@ def test_ports_that_the_port_mapper_names_are_followed(tmp_path: Path) -> None:
     assert "UDP 10.0.0.2:901" in result.remarks[1]
 
 
+def test_a_capture_of_one_direction_is_one_finding(tmp_path: Path) -> None:
+    scene = Scene()
+    for xid in (1, 2, 3):
+        scene.udp(("10.0.0.1", 700), (SERVER, PORT), call(xid))
+    (problem,) = verify_pcap(classic(tmp_path / "c.pcap", scene.packets), protocol="onc-rpc").problems
+    assert (problem["field"], problem["expected"]) == ("decoded answers", "3")
+    assert problem["seen"].startswith(f"none from UDP {SERVER}:{PORT}: captured in one direction")
+
+
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     scene = Scene()
     scene.udp(("10.0.0.1", 700), (SERVER, 53), b"something else entirely")
