@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial rpc`: what it writes, and its one line about what it cannot read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from sundial.cli.rpc import rpc
+from sundial.model.catalog import LAUNCHER
+
+Call = Callable[..., Result]
+CALC = "program CALC { version FIRST { int ADD(int a, int b) = 1; } = 1; } = 0x20000001;\n"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("calc.x").write_text(CALC)
+
+
+def test_all_files_are_written_and_the_next_commands_printed(call: Call) -> None:
+    result = call("rpc", "new", "calc.x")
+    assert result.exit_code == 0
+    assert all(Path(line).is_file() for line in result.stdout.splitlines())
+    assert result.stderr.splitlines() == ["next:", "  make -C calc", f"  {'./sundial'} run calc/calc.yaml"]
+    assert Path("calc/calc.x").read_text() == CALC
+    assert f"exec {LAUNCHER} rpc verify" in Path("calc/check").read_text()
+    document = json.loads(call("rpc", "new", "calc.x", "--out", "other/place", "--json").stdout)
+    assert document["next"] == ["make -C other/place", "./sundial run other/place/calc.yaml"]
+    assert "other/place/server.c" in document["files"]
+
+
+def test_what_is_there_stays_without_force(call: Call) -> None:
+    assert call("rpc", "new", "calc.x").exit_code == 0
+    Path("calc/server.c").write_text("mine")
+    result = call("rpc", "new", "calc.x")
+    assert result.exit_code == 2
+    assert "exists already; allowed: another name, or --force" in result.stderr
+    assert Path("calc/server.c").read_text() == "mine"
+    assert call("rpc", "new", "calc.x", "--force").exit_code == 0
+    assert Path("calc/server.c").read_text() != "mine"
+
+
+@pytest.mark.parametrize("words", [("new",), ("verify", "latest")])
+def test_bad_input_is_one_line_and_nothing_is_written(call: Call, words: tuple[str, ...], tmp_path: Path) -> None:
+    Path("bad.x").write_text("struct s {\n int a\n};")
+    for name, line in (
+        ("bad.x", "sundial: bad.x:3: '}' is not expected here; allowed: ;\n"),
+        ("none.x", "sundial: none.x: No such file or directory; allowed: a file in the language of RFC 5531\n"),
+    ):
+        result = call("rpc", words[0], name, *words[1:])
+        assert (result.exit_code, result.stdout, result.stderr) == (2, "", line)
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.x", "calc.x", "captures"}
+
+
+def test_a_run_without_a_call_of_the_interface_is_refused(call: Call, make_run: Callable[..., Path]) -> None:
+    make_run("own", nodes={}, captures={"wire/lan.pcapng": ""})
+    result = call("rpc", "verify", "calc.x", "own")
+    assert result.exit_code == 2
+    assert (
+        "there is no call of calc.x; allowed: a run whose scenario names the server's port, or --port" in result.stderr
+    )
+
+
+def test_each_help_has_two_examples() -> None:
+    for command in (rpc, *rpc.commands.values()):
+        assert (command.help or "").count("\n    sundial rpc") + (command.help or "").count("\nsundial rpc") == 2
