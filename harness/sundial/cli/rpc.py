@@ -13,6 +13,7 @@ import click
 from sundial.cli import completion, rooms
 from sundial.cli.runs import find_run
 from sundial.cli.talk import Verb, as_json, print_json, say
+from sundial.cli.verify import check_captures
 from sundial.errors import BadInput, VerificationFailed
 from sundial.model.catalog import LAUNCHER
 from sundial.units import counted
@@ -78,8 +79,9 @@ def verify(file: Path, run: str, port: int | None, lines: bool, as_json: bool) -
     """
     _, interface = rooms.named_room("sundial.interface.project").read_interface(file)
     folder = find_run(run)
+    check_captures(folder)
     judged, compared = rooms.able_room("sundial.interface.capture").judge_run(interface, folder, port)
-    if not judged.calls:
+    if not judged.calls and not judged.findings:
         allowed = "a run whose scenario names the server's port, or --port"
         raise BadInput(f"there is no call of {file.name}", file=str(folder), allowed=allowed)
     document = _document(judged, compared)
@@ -117,8 +119,10 @@ def _times(times_ns: list[int]) -> dict[str, float]:
 
 
 def _summary(each: dict[str, Any]) -> str:
-    times = f", {each['least_us']:.1f} to {each['most_us']:.1f} us, median {each['median_us']:.1f}"
-    return f"{counted(each['calls'], 'call')}{times if 'least_us' in each else ''}"
+    words = counted(each["calls"], "call")
+    if "least_us" in each:
+        words += f", {each['least_us']:.1f} to {each['most_us']:.1f} us, median {each['median_us']:.1f}"
+    return words
 
 
 def _values(document: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from sundial.observe import RunDirectory, octets_of, open_run, read_frames
 from sundial.verify.corruption import with_corrupted
 from sundial.verify.frames import OUTBOUND, with_places
 from sundial.verify.headers import ports as headers
+from sundial.verify.samples import load_samples
 from sundial.verify.sockets.conversations import conversations
 from sundial.verify.sockets.flows import UDP
 from sundial.verify.sockets.payloads import payloads
@@ -43,7 +44,7 @@ def judge_run(interface: Interface, folder: Path, port: int | None) -> tuple[Jud
     udp, tcp = ([number for name, number in ports if name == transport] for transport in ("udp", "tcp"))
     messages = sorted([*_datagrams(run, frames, udp), *_streams(run, frames, tcp, broken)], key=lambda each: each[0])
     known, bad = _facts(run)
-    judged = judge(interface, (message for _, message in messages), known)
+    judged = judge(interface, (message for _, message in messages), known, _partial(run))
     judged.findings[:0] = [*broken, *bad]
     return judged, len(known)
 
@@ -60,6 +61,17 @@ def _facts(run: RunDirectory) -> tuple[list[Fact], list[Finding]]:
             except ValueError as error:
                 bad.append(Finding(f"nodes/{machine}/programs/{path.name}", "a line of a call", str(error)[:200]))
     return found, bad
+
+
+def _partial(run: RunDirectory) -> set[str]:
+    """Addresses of machines whose programs did not end by themselves, or printed more than was kept."""
+    found = set()
+    records = load_samples(run).records
+    for machine, node in run.nodes.items():
+        programs = [each for each in records.get(machine, ()) if each["type"] == "program"]
+        if any(each["signal"] or each["stdout"]["bytes"] > each["stdout"]["kept"] for each in programs):
+            found |= {each.address for each in node.interfaces if each.address}
+    return found
 
 
 def _placed(capture: str, frame: int) -> str:

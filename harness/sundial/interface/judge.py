@@ -7,7 +7,7 @@ Calls and replies are matched by xid. Where the client printed what it called wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from sundial.interface.messages import Head, read_head
@@ -87,9 +87,10 @@ class _Call:
 
 
 def facts(address: str, text: str) -> list[Fact]:
-    """Those of a client's output. Raises ValueError for a line that begins like one and is not."""
+    """Those of a client's output, without a last line that has no end. Raises ValueError for a line that begins like
+    one and is not."""
     found = []
-    for line in text.splitlines():
+    for line in text.rpartition("\n")[0].split("\n"):
         head, *values = line.split("|")
         words = head.split()
         if words[:1] != [LINE]:
@@ -102,9 +103,12 @@ def facts(address: str, text: str) -> list[Fact]:
     return found
 
 
-def judge(interface: Interface, messages: Iterable[Message], known: Sequence[Fact]) -> Judged:
-    """All messages at the interface's ports, in the order in which they were sent, and what clients printed."""
-    return _Judge(interface).judged(messages, known)
+def judge(
+    interface: Interface, messages: Iterable[Message], known: Sequence[Fact], partial: Set[str] = frozenset()
+) -> Judged:
+    """All messages at the interface's ports, in the order in which they were sent, and what clients printed. `partial`:
+    addresses of machines whose programs were ended, or printed more than was kept, so that lines may be missing."""
+    return _Judge(interface).judged(messages, known, partial)
 
 
 class _Judge:
@@ -117,7 +121,7 @@ class _Judge:
         self._calls: dict[tuple[str, End, End, int], _Call] = {}
         self._result = Judged()
 
-    def judged(self, messages: Iterable[Message], known: Sequence[Fact]) -> Judged:
+    def judged(self, messages: Iterable[Message], known: Sequence[Fact], partial: Set[str]) -> Judged:
         for message in messages:
             self._result.octets += len(message.data)
             try:
@@ -132,7 +136,7 @@ class _Judge:
         for call in self._calls.values():
             if call.answer is None:
                 self._add(_named(call), "a reply", "none")
-        self._compare(known)
+        self._compare(known, {fact.address for fact in known} - partial)
         for name in dict.fromkeys(call.name for call in self._calls.values()):
             answered = [call for call in self._calls.values() if call.name == name and call.answer is not None]
             self._result.calls[name] = len(answered)
@@ -189,11 +193,10 @@ class _Judge:
         except Fault as fault:
             self._fault(f"{call.name}", message, fault)
 
-    def _compare(self, known: Sequence[Fact]) -> None:
-        """What clients printed with what was sent; all of it, if there is any."""
+    def _compare(self, known: Sequence[Fact], complete: Set[str]) -> None:
+        """What clients printed with what was sent. `complete`: addresses of clients that printed all their calls."""
         by_key = {(one.message.transport, one.message.source[0], one.head.xid): one for one in self._calls.values()}
         printed: set[tuple[str, str, int]] = set()
-        addresses = {fact.address for fact in known}
         for fact in known:
             key = (fact.transport, fact.address, fact.xid)
             name, _ = self._procedures.get(fact.numbers, (".".join(map(str, fact.numbers)), None))
@@ -217,7 +220,7 @@ class _Judge:
                 if call.answer is not None:
                     self._values(call, "value", call.answer, call.results, fact.results)
         for key, call in by_key.items():
-            if call.message.source[0] in addresses and key not in printed:
+            if call.message.source[0] in complete and call.answer is not None and key not in printed:
                 self._add(_named(call), "a line of its client", "none")
 
     def _values(

@@ -11,6 +11,8 @@ import pytest
 from click.testing import Result
 
 from sundial.cli.rpc import rpc
+from sundial.interface import capture
+from sundial.interface.judge import Finding, Judged
 from sundial.model.catalog import LAUNCHER
 
 Call = Callable[..., Result]
@@ -65,6 +67,28 @@ def test_a_run_without_a_call_of_the_interface_is_refused(call: Call, make_run: 
     assert (
         "there is no call of calc.x; allowed: a run whose scenario names the server's port, or --port" in result.stderr
     )
+
+
+def test_what_was_judged_is_printed_in_three_forms(
+    call: Call, make_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run("own")
+    judged = Judged([], {"ADD_1": 3, "SUB_1": 1}, {"ADD_1": [3000, 1000, 2500]}, 400)
+    monkeypatch.setattr(capture, "judge_run", lambda *asked: (judged, 3))
+    words = "4 calls, 400 bytes of XDR, 3 calls compared with values that clients printed"
+    result = call("rpc", "verify", "calc.x", "own")
+    lines = ["  ADD_1: 3 calls, 1.0 to 3.0 us, median 2.5", "  SUB_1: 1 call"]
+    assert (result.exit_code, result.stdout.splitlines()) == (0, [f"pass: {words}", *lines])
+    *rows, last = call("rpc", "verify", "calc.x", "own", "--lines").stdout.splitlines()
+    assert [json.loads(row)["pass"] for row in rows] == [True, True]
+    assert last == words
+    judged.findings = [Finding(f"call {number}", "a", "b") for number in range(12)]
+    result = call("rpc", "verify", "calc.x", "own")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (1, "  and 2 more; --json lists them")
+    document = json.loads(call("rpc", "verify", "calc.x", "own", "--json").stdout)
+    assert (document["verdict"], len(document["findings"]), document["compared"]) == ("fail", 12, 3)
+    *rows, last = call("rpc", "verify", "calc.x", "own", "--lines").stdout.splitlines()
+    assert sum(not json.loads(row)["pass"] for row in rows) == 10
 
 
 def test_each_help_has_two_examples() -> None:

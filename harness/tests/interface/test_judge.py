@@ -122,6 +122,15 @@ def test_lines_and_calls_are_the_same_ones() -> None:
         facts("10.0.0.1", "rpc 1\n")
 
 
+def test_a_client_that_was_ended_may_lack_lines() -> None:
+    lines = facts("10.0.0.1", f"rpc 0x00000001 udp {PROGRAM} 1 1 250000 SUCCESS | 40 2 | 42\nrpc 0x00000002 tcp 5")
+    assert len(lines) == 1
+    assert len(judge(CALC, two(), lines).findings) == 1
+    assert judge(CALC, two(), lines, {CLIENT[0]}).findings == []
+    unanswered = [*two()[:2], call(3, 1, bytes(8))]
+    assert words(unanswered, lines) == ["ADD_1 0x00000003 in call 3: expected a reply, seen none"]
+
+
 def test_credentials_of_auth_sys_are_read() -> None:
     def with_credential(flavor: int, body: bytes) -> Message:
         head = struct.pack(">8I", 1, 0, 2, PROGRAM, 1, 1, flavor, len(body)) + body + bytes(8)
