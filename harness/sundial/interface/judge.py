@@ -68,7 +68,7 @@ class Judged:
     times_ns: dict[str, list[int]] = field(default_factory=dict)
     """What clients measured, by procedure."""
     octets: int = 0
-    """Bytes of messages, all of which were read."""
+    """Bytes of calls and replies, each counted once."""
 
 
 @dataclass
@@ -123,7 +123,6 @@ class _Judge:
 
     def judged(self, messages: Iterable[Message], known: Sequence[Fact], partial: Set[str]) -> Judged:
         for message in messages:
-            self._result.octets += len(message.data)
             try:
                 head = read_head(message.data)
             except Fault as fault:
@@ -162,6 +161,7 @@ class _Judge:
         if before is not None:
             self._calls[(*key[:3], -len(self._calls) - 1)] = before  # an xid that comes again
         self._calls[key] = call
+        self._result.octets += len(message.data)
         fields: Sequence[Field] = ()
         if procedure is not None:
             fields = procedure.arguments
@@ -182,6 +182,7 @@ class _Judge:
                 self._add(f"{_named(call)} answered again in {message.place}", "the same bytes", "others")
             return
         call.answer, call.status, call.flavors = message, str(head.status), call.flavors | head.flavors
+        self._result.octets += len(message.data)
         fields: Sequence[Field] = ()
         if head.status == OK and call.procedure is not None and call.procedure.result is not None:
             fields = (Field("result", call.procedure.result),)

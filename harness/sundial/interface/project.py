@@ -17,13 +17,15 @@ _STEM = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
 _STEM_ALLOWED = "a letter, then up to 31 letters, digits and _, then .x"
 _TAKEN = frozenset(["xdr", "rpc", "server", "client"])
 """Files of the runtime, and those that are to be changed."""
+_OF_C = re.compile(r"u?int\w*|s?size|off|ptrdiff|wchar|wint|va|fpos|max_align|sig_atomic", re.IGNORECASE)
+"""Names that are types or limits of C with another word behind them, such as size_t."""
 _TEXT_MODE, _PROGRAM_MODE = 0o644, 0o755
 PORT = 20_000
 TIMES = 10
 _MAKEFILE = """\
 # From FILE, by `sundial rpc new`. Static, so that the programs run on any image of Linux.
 CC = gcc
-CFLAGS = -O2 -std=c11 -Wall -Wextra -fno-strict-aliasing
+CFLAGS = -O2 -std=c11 -Wall -Wextra -Wno-unused-parameter -fno-strict-aliasing
 LDFLAGS = -static -s
 SHARED = STEM_rpc.o xdr.o rpc.o
 
@@ -111,7 +113,7 @@ def read_interface(path: Path) -> tuple[str, Interface]:
 def project(path: Path, sundial: str) -> dict[str, tuple[str, int]]:
     """Text and mode of each file, by name. `sundial`: the command for the check. Raises BadInput."""
     stem = path.name.removesuffix(".x")
-    if path.suffix != ".x" or not _STEM.fullmatch(stem) or stem in _TAKEN:
+    if path.suffix != ".x" or not _STEM.fullmatch(stem) or stem in _TAKEN or _OF_C.fullmatch(stem):
         what = "is the name of another file" if stem in _TAKEN else "cannot be the name of an interface"
         raise BadInput(what, file=str(path), allowed=_STEM_ALLOWED)
     text, interface = read_interface(path)

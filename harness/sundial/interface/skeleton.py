@@ -102,7 +102,7 @@ class Sources:
         """The type with names for what it defines inside."""
         match kind:
             case Array() | Optional():
-                return replace(kind, element=self._outer(kind.element, name))
+                return replace(kind, element=self._outer(kind.element, f"{name}_item"))
             case Struct():
                 return Struct(tuple(self._field(each, name) for each in kind.fields))
             case Union():
@@ -344,9 +344,8 @@ class Sources:
         for stub in self.stubs:
             there = ["arguments"] if stub.procedure.arguments else []
             there += [] if stub.procedure.result is None else ["results"]
-            unused = "".join(f"    (void){each};\n" for each in ("arguments", "results") if each not in there)
             text += (
-                f"\nstatic bool serve_{stub.name}(void *arguments, void *results, struct xdr *memory)\n{{\n{unused}"
+                f"\nstatic bool serve_{stub.name}(void *arguments, void *results, struct xdr *memory)\n{{\n"
                 f"    return {self.prefix}_serve_{stub.name}({', '.join([*there, 'memory'])});\n}}\n"
             )
             rows += f"    {self._row(stub, f'serve_{stub.name}')},\n"
@@ -365,15 +364,14 @@ class Sources:
             f'// Put your own code in their places.\n#include "{self.prefix}.h"\n'
         )
         for stub in self.stubs:
-            unused = "    (void)arguments;\n" if stub.procedure.arguments else ""
             if stub.procedure.result is None:
-                body = "    (void)memory;\n    return true;\n"
+                body = "    return true;\n"
             else:
                 body = (
                     "    // Your own: results->result = ...; return true;\n"
                     f"    return xdr_sample(memory, xdr_{self._name(stub.name)}_results, results);\n"
                 )
-            text += f"\n{self.serve(stub)}\n{{\n{unused}{body}}}\n"
+            text += f"\n{self.serve(stub)}\n{{\n{body}}}\n"
         return (
             f"{text}\nint main(int argc, char **argv)\n{{\n    if (argc != 2) {{\n"
             f'        fprintf(stderr, "usage: {self.prefix}-server PORT\\n");\n        return 2;\n    }}\n'
@@ -444,8 +442,9 @@ ROWS    };
 
 
 def member(name: str) -> str:
-    """The name of a member in C: with _ where C or a macro has it."""
-    return f"{name}_" if name in _TAKEN or (name.isupper() and len(name) > 1) else name
+    """The name of a member in C: with one more _ where C or a macro has it."""
+    bare = name.rstrip("_")
+    return f"{name}_" if bare in _TAKEN or (bare.isupper() and len(bare) > 1) else name
 
 
 def number(value: int) -> str:

@@ -20,9 +20,10 @@ from sundial.interface.language import parse
 from sundial.interface.messages import records
 from sundial.interface.project import project
 from sundial.machines.waiting import wait_until
+from sundial.model.catalog import ROOT
 
 EVERY = Path(__file__).parent / "every.x"
-CHECKED = "-O1 -std=c11 -Wall -Wextra -Werror -fno-strict-aliasing -fsanitize=address,undefined -fno-sanitize-recover"
+CHECKED = "-O1 -std=c11 -Wall -Wextra -Wno-unused-parameter -Werror -fno-strict-aliasing -fsanitize=address,undefined -fno-sanitize-recover"
 CLIENT, SERVER = ("127.0.0.1", 1), ("127.0.0.1", 2)
 Relayed = list[tuple[bool, bytes]]
 
@@ -52,15 +53,16 @@ def free_port() -> int:
                 return int(tcp.getsockname()[1])
 
 
-@pytest.fixture
-def port(every: Path) -> Iterator[int]:
+@contextlib.contextmanager
+def served(server_program: Path) -> Iterator[int]:
+    """The port of a server that says nothing and serves until the end."""
     number = free_port()
 
     def serves() -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", number)) == 0
 
-    with subprocess.Popen([every / "every-server", str(number)], stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen([server_program, str(number)], stderr=subprocess.PIPE, text=True) as server:
         try:
             wait_until(serves, seconds=30, what="a server")
             yield number
@@ -69,6 +71,12 @@ def port(every: Path) -> Iterator[int]:
             server.terminate()
         assert server.stderr is not None
         assert server.stderr.read() == ""
+
+
+@pytest.fixture
+def port(every: Path) -> Iterator[int]:
+    with served(every / "every-server") as number:
+        yield number
 
 
 def relay_datagrams(near: socket.socket, port: int, seen: Relayed) -> None:
@@ -168,6 +176,27 @@ def test_a_server_answers_what_it_does_not_serve(port: int) -> None:
     assert asked(7, 0, 3, program, 1, 0, *none) == "00000007 00000001 00000001 00000000 00000002 00000002"
 
 
+def test_the_walk_of_the_page_is_what_it_says(tmp_path: Path) -> None:
+    """docs/programs.md: its interface, and its own code in the server's place."""
+    page = (ROOT / "docs" / "programs.md").read_text().partition("## Your own RPC interface")[2]
+    interface, add = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "calc.x").write_text(interface)
+    folder = written(tmp_path / "calc.x", tmp_path / "calc")
+    server = (folder / "server.c").read_text()
+    sample = "    // Your own: results->result = ...; return true;\n    return xdr_sample(memory, xdr_calc_ADD_1_results, results);\n"
+    assert sample in server
+    (folder / "server.c").write_text(server.replace(sample, add))
+    made = subprocess.run(["make", "-s", "-j2"], cwd=folder, check=True, capture_output=True, text=True)
+    assert made.stderr == ""
+    with served(folder / "calc-server") as number:
+        words = [str(folder / "calc-client"), "127.0.0.1", str(number), "tcp", "1"]
+        said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert [line.partition("SUCCESS ")[2] for line in said.splitlines()] == [
+        "| 1 2 | 3",
+        "| x746578742031 2 3 | x746578742031",
+    ]
+
+
 def test_the_scenario_and_the_check_are_of_the_interface(tmp_path: Path) -> None:
     files = project(EVERY, "/opt/my sundial")
     assert set(files) == {
@@ -187,6 +216,7 @@ def test_the_scenario_and_the_check_are_of_the_interface(tmp_path: Path) -> None
     [
         ("two-words.x", "", "two-words.x: cannot be the name of an interface; allowed: a letter, then up to 31"),
         ("rpc.x", "", "rpc.x: is the name of another file; allowed"),
+        ("size.x", "", "size.x: cannot be the name of an interface"),
         ("calc.idl", "", "calc.idl: cannot be the name of an interface"),
         ("a.x", "const A = 1;", "a.x: there is no program; allowed: program NAME"),
         ("a.x", "program P { version V { void A(opaque a[2000000]) = 1; } = 1; } = 1;", "A_1_arguments has at least 2000000 bytes; allowed: up to 1048576"),
