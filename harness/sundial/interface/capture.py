@@ -54,10 +54,10 @@ def _facts(run: RunDirectory) -> tuple[list[Fact], list[Finding]]:
     found: list[Fact] = []
     bad: list[Finding] = []
     for machine, node in run.nodes.items():
-        address = next((each.address for each in node.interfaces if each.address), "")
+        addresses = tuple(each.address for each in node.interfaces if each.address)
         for path in sorted((run.path / "nodes" / machine / "programs").glob("*.stdout")):
             try:
-                found += facts(address, path.read_text(encoding="utf-8", errors="replace"))
+                found += facts(addresses, path.read_text(encoding="utf-8", errors="replace"))
             except ValueError as error:
                 bad.append(Finding(f"nodes/{machine}/programs/{path.name}", "a line of a call", str(error)[:200]))
     return found, bad

@@ -37,8 +37,8 @@ class Message:
 class Fact:
     """What a client printed of a call."""
 
-    address: str
-    """Of the client."""
+    addresses: tuple[str, ...]
+    """Of the client's machine."""
     xid: int
     transport: str
     numbers: tuple[int, int, int]
@@ -86,7 +86,7 @@ class _Call:
     """Of the call and its reply."""
 
 
-def facts(address: str, text: str) -> list[Fact]:
+def facts(addresses: tuple[str, ...], text: str) -> list[Fact]:
     """Those of a client's output, without a last line that has no end. Raises ValueError for a line that begins like
     one and is not."""
     found = []
@@ -99,7 +99,7 @@ def facts(address: str, text: str) -> list[Fact]:
             raise ValueError(line)
         numbers = (int(words[3]), int(words[4]), int(words[5]))
         arguments, results = (tuple(part.split()) for part in values)
-        found.append(Fact(address, int(words[1], 16), words[2], numbers, int(words[6]), words[7], arguments, results))
+        found.append(Fact(addresses, int(words[1], 16), words[2], numbers, int(words[6]), words[7], arguments, results))
     return found
 
 
@@ -135,7 +135,7 @@ class _Judge:
         for call in self._calls.values():
             if call.answer is None:
                 self._add(_named(call), "a reply", "none")
-        self._compare(known, {fact.address for fact in known} - partial)
+        self._compare(known, {each for fact in known for each in fact.addresses} - partial)
         for name in dict.fromkeys(call.name for call in self._calls.values()):
             answered = [call for call in self._calls.values() if call.name == name and call.answer is not None]
             self._result.calls[name] = len(answered)
@@ -157,7 +157,7 @@ class _Judge:
             return
         numbers = head.numbers
         name, procedure = self._procedures.get(numbers, ("", None))
-        call = _Call(message, head, name or ".".join(map(str, numbers)), procedure, flavors=head.flavors)
+        call = _Call(message, head, name or _dotted(numbers), procedure, flavors=head.flavors)
         if before is not None:
             self._calls[(*key[:3], -len(self._calls) - 1)] = before  # an xid that comes again
         self._calls[key] = call
@@ -196,33 +196,37 @@ class _Judge:
 
     def _compare(self, known: Sequence[Fact], complete: Set[str]) -> None:
         """What clients printed with what was sent. `complete`: addresses of clients that printed all their calls."""
-        by_key = {(one.message.transport, one.message.source[0], one.head.xid): one for one in self._calls.values()}
-        printed: set[tuple[str, str, int]] = set()
+        waiting: dict[tuple[str, int], list[_Call]] = {}
+        for call in self._calls.values():
+            waiting.setdefault((call.message.transport, call.head.xid), []).append(call)
         for fact in known:
-            key = (fact.transport, fact.address, fact.xid)
-            name, _ = self._procedures.get(fact.numbers, (".".join(map(str, fact.numbers)), None))
-            call = by_key.get(key)
-            if key in printed:
-                continue
-            printed.add(key)
-            if call is None:
+            calls = waiting.get((fact.transport, fact.xid), [])
+            own = [call for call in calls if call.message.source[0] in fact.addresses]
+            name, _ = self._procedures.get(fact.numbers, (_dotted(fact.numbers), None))
+            if not own:
                 self._add(f"{name} 0x{fact.xid:08x} over {fact.transport}", "a call in the capture", "none")
                 continue
+            # Programs of one machine may use one xid: the line is of the call that it fits, if there is one.
+            call = next((each for each in own if _fits(each, fact)), own[0])
+            calls.remove(call)
             self._result.times_ns.setdefault(name, []).append(fact.ns)
-            if call.head.numbers != fact.numbers:
-                said = ".".join(map(str, fact.numbers))
-                self._add(_named(call), f"procedure {said}, as its client says", ".".join(map(str, call.head.numbers)))
-            elif call.flavors - {0}:
-                self._add(_named(call), "AUTH_NONE", f"flavors {sorted(call.flavors)}")
-            elif call.answer is not None and call.status != fact.status:
-                self._add(_named(call), f"status {fact.status}, as its client says", call.status)
-            else:
-                self._values(call, "argument", call.message, call.arguments, fact.arguments)
-                if call.answer is not None:
-                    self._values(call, "value", call.answer, call.results, fact.results)
-        for key, call in by_key.items():
-            if call.message.source[0] in complete and call.answer is not None and key not in printed:
+            self._compare_one(call, fact)
+        for call in (each for calls in waiting.values() for each in calls):
+            if call.message.source[0] in complete and call.answer is not None:
                 self._add(_named(call), "a line of its client", "none")
+
+    def _compare_one(self, call: _Call, fact: Fact) -> None:
+        if call.head.numbers != fact.numbers:
+            said = f"procedure {_dotted(fact.numbers)}, as its client says"
+            self._add(_named(call), said, _dotted(call.head.numbers))
+        elif call.flavors - {0}:
+            self._add(_named(call), "AUTH_NONE", f"flavors {sorted(call.flavors)}")
+        elif call.answer is not None and call.status != fact.status:
+            self._add(_named(call), f"status {fact.status}, as its client says", call.status)
+        else:
+            self._values(call, "argument", call.message, call.arguments, fact.arguments)
+            if call.answer is not None:
+                self._values(call, "value", call.answer, call.results, fact.results)
 
     def _values(
         self, call: _Call, what: str, message: Message, leaves: Sequence[Leaf] | None, said: Sequence[str]
@@ -236,6 +240,15 @@ class _Judge:
                 return
         if len(leaves) != len(said):
             self._add(f"{_named(call)} {what}s", f"{len(said)}, as its client says", str(len(leaves)))
+
+
+def _fits(call: _Call, fact: Fact) -> bool:
+    said = (fact.arguments, fact.results)
+    return said == tuple(tuple(leaf.text for leaf in leaves or ()) for leaves in (call.arguments, call.results))
+
+
+def _dotted(numbers: tuple[int, int, int]) -> str:
+    return ".".join(map(str, numbers))
 
 
 def _named(call: _Call) -> str:

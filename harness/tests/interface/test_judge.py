@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E501
 """Messages against an interface and what clients printed: any bit that is wrong is found."""
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def two() -> list[Message]:
 
 
 LINES = facts(
-    "10.0.0.1",
+    ("10.0.0.1",),
     f"hello\nrpc 0x00000001 udp {PROGRAM} 1 1 250000 SUCCESS | 40 2 | 42\n"
     f"rpc 0x00000002 tcp {PROGRAM} 1 2 300000 SUCCESS | x416461 | x416461\n",
 )
@@ -119,11 +120,42 @@ def test_lines_and_calls_are_the_same_ones() -> None:
     assert words(two(), LINES[:1]) == ["GREET_1 0x00000002 in call 2: expected a line of its client, seen none"]
     assert words(two()[:2]) == ["GREET_1 0x00000002 over tcp: expected a call in the capture, seen none"]
     with pytest.raises(ValueError, match="rpc 1"):
-        facts("10.0.0.1", "rpc 1\n")
+        facts(("10.0.0.1",), "rpc 1\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "finding"),
+    [
+        ("1 1 250000 SUCCESS | 40 2 7 | 42", "ADD_1 0x00000001 in call 1 arguments: expected 3, as its client says, seen 2"),
+        ("1 1 250000 SUCCESS | 40 2 |", "ADD_1 0x00000001 in call 1 values: expected 0, as its client says, seen 1"),
+        ("1 1 250000 GARBAGE_ARGS | 40 2 |", "ADD_1 0x00000001 in call 1: expected status GARBAGE_ARGS, as its client says, seen SUCCESS"),
+        ("1 2 250000 SUCCESS | 40 2 | 42", f"ADD_1 0x00000001 in call 1: expected procedure {PROGRAM}.1.2, as its client says, seen {PROGRAM}.1.1"),
+    ],
+)  # fmt: skip
+def test_what_a_client_says_is_compared_whole(line: str, finding: str) -> None:
+    assert words(two()[:2], facts((CLIENT[0],), f"rpc 0x00000001 udp {PROGRAM} {line}\n")) == [finding]
+
+
+def test_two_programs_of_a_machine_may_use_one_xid() -> None:
+    other = ("10.0.0.1", 701)
+    messages = two()[:2]
+    messages += [
+        replace(call(1, 1, struct.pack(">2i", 1, 1)), source=other),
+        replace(reply(1, struct.pack(">i", 2)), target=other),
+    ]
+    begin = f"rpc 0x00000001 udp {PROGRAM} 1 1 5 SUCCESS"
+    lines = facts(("10.0.1.1", "10.0.0.1"), f"{begin} | 1 1 | 2\n{begin} | 40 2 | 42\n")
+    assert words(messages, lines) == []
+    assert words(messages, lines[:1]) == ["ADD_1 0x00000001 in call 1: expected a line of its client, seen none"]
+
+
+def test_the_null_procedure_takes_nothing() -> None:
+    assert words([call(1, 0, b""), reply(1, b"")], []) == []
+    assert len(words([call(1, 0, bytes(4)), reply(1, b"")], [])) == 1
 
 
 def test_a_client_that_was_ended_may_lack_lines() -> None:
-    lines = facts("10.0.0.1", f"rpc 0x00000001 udp {PROGRAM} 1 1 250000 SUCCESS | 40 2 | 42\nrpc 0x00000002 tcp 5")
+    lines = facts(("10.0.0.1",), f"rpc 0x00000001 udp {PROGRAM} 1 1 250000 SUCCESS | 40 2 | 42\nrpc 0x00000002 tcp 5")
     assert len(lines) == 1
     assert len(judge(CALC, two(), lines).findings) == 1
     assert judge(CALC, two(), lines, {CLIENT[0]}).findings == []

@@ -145,7 +145,7 @@ def test_both_programs_say_what_the_interface_says(every: Path, port: int, trans
     """The client's words and the bytes are compared by another hand: values.py reads what xdr.c wrote."""
     output, messages = called(every, port, transport)
     interface = parse(EVERY.read_text(), "every.x")
-    lines = facts("127.0.0.1", output)
+    lines = facts(("127.0.0.1",), output)
     judged = judge(interface, messages, lines)
     assert [str(each) for each in judged.findings] == []
     assert sum(judged.calls.values()) == len(lines) == 21

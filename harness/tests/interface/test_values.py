@@ -108,6 +108,7 @@ def test_any_bytes_are_a_value_or_a_fault(data: bytes) -> None:
         (Named("numbers"), "00000008" + "00" * 32, "v, byte 0: length 8"),
         (Named("blob"), "ffffffff", "v, byte 4: 0 bytes left"),
         (Named("table"), "7fffffff00000000", "v, byte 4: 4 bytes left"),
+        (Named("strict"), "00000002", "v.which, byte 0: discriminant 2"),
         (Named("maybe"), "00000001", "v.text, byte 4: 0 bytes left"),
         (Named("list"), "00000001" + "00000005" + "00000002", "v.next present, byte 8: bool 2"),
     ],
