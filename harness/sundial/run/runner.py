@@ -18,6 +18,7 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.model.catalog import shown
+from sundial.model.scenario import Scenario
 from sundial.model.topology import Clock
 from sundial.plan.build import Plan, plan_run
 from sundial.plan.request import CALM, Progress, RunRequest, RunResult
@@ -71,9 +72,9 @@ def run(
         certification.require(live, progress, run)
     with interrupts.taken():
         bring_up = BringUp(order_of(request, start_order), live, interrupts, progress.say)
-        scenario = request.experiment.scenario.name
+        scenario = request.experiment.scenario
         made = Run(bring_up, interrupts, scenario, progress, watchdog or Watchdog(), request.while_running).make()
-    expect = request.experiment.scenario.expect
+    expect = scenario.expect
     if expect.check is not None:
         progress.say("checking the run")
         run_check(made.path, expect.check, expect.check_timeout / NS_PER_S)
@@ -115,7 +116,7 @@ class Run:
         self,
         bring_up: BringUp,
         interrupts: Interrupts,
-        scenario: str,
+        scenario: Scenario,
         progress: Progress,
         watchdog: Watchdog,
         while_running: Callable[[], AbstractContextManager[None]],
@@ -123,7 +124,8 @@ class Run:
         self._bring_up = bring_up
         self._interrupts = interrupts
         self._while_running = while_running
-        self._scenario = scenario
+        self._scenario = scenario.name
+        self._failures_allowed = scenario.expect.failures == "allowed"
         self._progress = progress
         self._watchdog = watchdog
         self._plan = bring_up.plan
@@ -180,7 +182,7 @@ class Run:
             event = self._next()
             now = time.monotonic()
             # First the guests' output: it has the reason, while the event has only the fact.
-            found: list[Event] = [*look_at_all(self._files)]
+            found: list[Event] = [*look_at_all(self._files, may_give_up=self._failures_allowed)]
             if event is not None:
                 found.append(self._explained(event))
             if now - looked >= SIGNS_S:
