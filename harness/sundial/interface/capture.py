@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from sundial.errors import BadInput
 from sundial.interface.judge import Fact, Finding, Judged, Message, facts, judge
 from sundial.interface.messages import records
 from sundial.interface.types import Interface
@@ -43,6 +44,9 @@ def judge_run(interface: Interface, folder: Path, port: int | None) -> tuple[Jud
     broken: list[Finding] = []
     udp, tcp = ([number for name, number in ports if name == transport] for transport in ("udp", "tcp"))
     messages = sorted([*_datagrams(run, frames, udp), *_streams(run, frames, tcp, broken)], key=lambda each: each[0])
+    if not messages and not broken:
+        what = f"no message at port {port}" if port is not None else "no message at a port that its scenario names"
+        raise BadInput(what, file=str(folder), allowed="the server's port with --port")
     known, bad = _facts(run)
     judged = judge(interface, (message for _, message in messages), known, _partial(run))
     judged.findings[:0] = [*broken, *bad]

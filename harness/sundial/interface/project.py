@@ -141,6 +141,11 @@ def project(path: Path, sundial: str) -> dict[str, tuple[str, int]]:
     return {**files, "check": (_filled(_CHECK, words), _PROGRAM_MODE)}
 
 
+def is_yours(name: str) -> bool:
+    """Whether a file of a project is to be changed by hand, so that an update leaves it."""
+    return name in ("server.c", "client.c") or name.endswith(".yaml")
+
+
 def scenario_name(stem: str) -> str:
     """The name of the scenario of an interface."""
     return stem.lower().replace("_", "-").rstrip("-")

@@ -37,15 +37,30 @@ def test_all_files_are_written_and_the_next_commands_printed(call: Call) -> None
     assert "other/place/server.c" in document["files"]
 
 
-def test_what_is_there_stays_without_force(call: Call) -> None:
+def test_what_is_there_stays_and_an_update_leaves_what_is_yours(call: Call) -> None:
     assert call("rpc", "new", "calc.x").exit_code == 0
-    Path("calc/server.c").write_text("mine")
+    yours = [Path("calc") / name for name in ("server.c", "client.c", "calc.yaml")]
+    for path in yours:
+        path.write_text("mine")
     result = call("rpc", "new", "calc.x")
     assert result.exit_code == 2
-    assert "exists already; allowed: another name, or --force" in result.stderr
-    assert Path("calc/server.c").read_text() == "mine"
-    assert call("rpc", "new", "calc.x", "--force").exit_code == 0
-    assert Path("calc/server.c").read_text() != "mine"
+    assert "exists already; allowed: another name, or --update" in result.stderr
+    Path("calc.x").write_text(CALC.replace("ADD", "SUM"))
+    result = call("rpc", "new", "calc.x", "--update")
+    assert result.exit_code == 0
+    assert [path.read_text() for path in yours] == ["mine"] * 3
+    assert not {str(path) for path in yours} & set(result.stdout.splitlines())
+    assert "calc_call_SUM_1" in Path("calc/calc.h").read_text()
+    yours[0].unlink()
+    assert call("rpc", "new", "calc.x", "--update").exit_code == 0
+    assert "SUM_1" in yours[0].read_text()
+
+
+def test_the_file_may_be_in_the_folder_already(call: Call) -> None:
+    result = call("rpc", "new", "calc.x", "--out", ".")
+    assert result.exit_code == 0
+    assert Path("calc.x").read_text() == CALC
+    assert "calc.x" not in result.stdout.splitlines()
 
 
 @pytest.mark.parametrize("words", [("new",), ("verify", "latest")])
@@ -60,12 +75,23 @@ def test_bad_input_is_one_line_and_nothing_is_written(call: Call, words: tuple[s
     assert {path.name for path in tmp_path.iterdir()} == {"bad.x", "calc.x", "captures"}
 
 
-def test_a_run_without_a_call_of_the_interface_is_refused(call: Call, make_run: Callable[..., Path]) -> None:
-    make_run("own", nodes={}, captures={"wire/lan.pcapng": ""})
-    result = call("rpc", "verify", "calc.x", "own")
-    assert result.exit_code == 2
-    assert (
-        "there is no call of calc.x; allowed: a run whose scenario names the server's port, or --port" in result.stderr
+def test_a_run_without_a_message_is_refused(call: Call, make_run: Callable[..., Path]) -> None:
+    folder = make_run("own", nodes={}, captures={"wire/lan.pcapng": ""})
+    for words, line in (
+        ((), "no message at a port that its scenario names"),
+        (("--port", "5"), "no message at port 5"),
+    ):
+        result = call("rpc", "verify", "calc.x", "own", *words)
+        allowed = "allowed: the server's port with --port"
+        assert (result.exit_code, result.stderr) == (2, f"sundial: {folder}: {line}; {allowed}\n")
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(call: Call) -> None:
+    result = call("rpc", "new", "calc.x", "--out", "/proc/none")
+    allowed = "a folder that can be written"
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"sundial: /proc/none/calc.x: cannot be written: No such file or directory; allowed: {allowed}\n",
     )
 
 
