@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 from pathlib import Path
 
@@ -31,6 +32,7 @@ workloads:
     calls: 5
 """
 INSTRUCTION_NS = 16
+_PACKET = re.compile(rb"\$([^#]*)#..", re.DOTALL)
 
 
 def _made(folder: Path, topology: str, other: str) -> Recorded:
@@ -105,13 +107,13 @@ def _attach(recorded: Recorded, standing: Standing) -> None:
 
 
 def _answer(debugger: socket.socket, command: bytes) -> bytes:
-    """The answer to a packet of GDB's remote serial protocol."""
+    """The answer to a packet of GDB's remote serial protocol; that QEMU has stopped may be said before it."""
     debugger.sendall(b"$%s#%02x" % (command, sum(command) % 256))
     received = b""
-    while b"#" not in received[:-2]:
+    while not (found := [each for each in _PACKET.findall(received) if command == b"?" or each[:1] != b"T"]):
         received += debugger.recv(4096)
     debugger.sendall(b"+")
-    return received.rpartition(b"$")[2].partition(b"#")[0]
+    return bytes(found[0])
 
 
 def test_a_run_that_is_ended_where_it_stands_leaves_nothing(tmp_path: Path) -> None:
