@@ -70,6 +70,9 @@ class Standing:
     """Where QEMU may make sockets."""
     qmp: Callable[..., Any]
     """The `return` of a QMP command: of this machine, this command, with these arguments."""
+    kernel_functions: Callable[[str, str], list[tuple[int, str]]]
+    """Address and name of each function of this machine's kernel, which a machine like it prints in place of this
+    application of its image."""
 
 
 class Stops(Protocol):

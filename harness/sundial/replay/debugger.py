@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sundial.errors import BadInput, RunFailed
-from sundial.machines.functions import image_tables
+from sundial.machines.functions import image_tables, kernel_table
 from sundial.machines.images import Images
 from sundial.machines.recipes import asked
 from sundial.plan.points import Table
@@ -35,13 +35,15 @@ def serve(recorded: Recorded, standing: Standing, machine: str) -> list[str]:
     said = monitor(standing, machine, f"gdbserver unix:{socket},server=on,wait=off")
     if not socket.is_socket():
         raise RunFailed(f"QEMU does not serve gdb: {said.strip()}", machine=machine)
-    files = [path for name, table in _tables(recorded, machine).items() if (path := _write(standing, name, table))]
+    files = [
+        path for name, table in _tables(recorded, standing, machine).items() if (path := _write(standing, name, table))
+    ]
     symbols = [f"add-symbol-file {path}" for path in files]
     return [f"target remote {socket}", *symbols]
 
 
-def _tables(recorded: Recorded, machine: str) -> Mapping[str, Table]:
-    """By name: the kernel's, where the image keeps it, and those of programs. Empty for images without."""
+def _tables(recorded: Recorded, standing: Standing, machine: str) -> Mapping[str, Table]:
+    """By name: the kernel's and those of programs. Empty for images that keep none."""
     places = Places()
     images = Images(places.checkout, asked(places.state, recipe_of(recorded.document)), places.state)
     image = images.current(recorded.experiment.network.node(machine).image, lambda _: None)
@@ -51,7 +53,9 @@ def _tables(recorded: Recorded, machine: str) -> Mapping[str, Table]:
         return {}
     if tables is None:
         return {}
-    return tables.programs | ({} if tables.kernel is None else {"kernel": tables.kernel})
+    application = next(iter(tables.applications))
+    kernel = tables.kernel or kernel_table(standing.kernel_functions(machine, application))
+    return {"kernel": kernel, **tables.programs}
 
 
 def _write(standing: Standing, name: str, table: Table) -> Path | None:

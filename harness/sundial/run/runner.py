@@ -228,7 +228,11 @@ class Run:
         assert progress is not None
         names = [node.name for node in self._plan.network.nodes]
         clocks_ns = dict(zip(names, (each.own_ns for each in progress.machines), strict=True))
-        return Standing(at_ns, clocks_ns, self._bring_up.folder.path, self._rig.folder, qmp)
+
+        def kernel_functions(machine: str, application: str) -> list[tuple[int, str]]:
+            return self._rig.kernel_functions(machine, application, self._progress.say)
+
+        return Standing(at_ns, clocks_ns, self._bring_up.folder.path, self._rig.folder, qmp, kernel_functions)
 
     def _explained(self, event: Event) -> Event:
         """An event with what the guest has written of it."""

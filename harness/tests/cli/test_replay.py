@@ -62,7 +62,7 @@ def lines(monkeypatch: pytest.MonkeyPatch, make_run: MakeRun) -> Callable[..., t
         at_ns: int | None = first_ns
         try:
             while at_ns is not None:
-                at_ns = ask(Standing(at_ns, {}, folder, folder, lambda *_, **__: ""))
+                at_ns = ask(Standing(at_ns, {}, folder, folder, lambda *_, **__: "", lambda *_: []))
         except stand.Enough:
             return None
         return ended(folder)

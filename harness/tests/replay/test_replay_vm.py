@@ -97,6 +97,7 @@ def _names(recorded: Recorded) -> list[str]:
 def _attach(recorded: Recorded, standing: Standing) -> None:
     commands = serve(recorded, standing, _names(recorded)[0])
     assert commands[0].startswith("target remote /")
+    assert commands[1].endswith("symbols-kernel")
     assert all(Path(command.split()[1]).read_bytes().startswith(b"\x7fELF") for command in commands[1:])
     with socket.socket(socket.AF_UNIX) as debugger:
         debugger.settimeout(60)
