@@ -61,7 +61,7 @@ static unsigned short ask(const struct settings *settings, enum clnt_stat *statu
     return *status == RPC_SUCCESS ? port : 0;
 }
 
-bool binding_find_port(struct settings *settings)
+void binding_find_port(struct settings *settings)
 {
     uint64_t start = clock_now_ns();
     uint64_t deadline = start + (uint64_t)settings->binding_timeout_ms * NS_PER_MS;
@@ -91,5 +91,4 @@ bool binding_find_port(struct settings *settings)
     if (port == 0)
         json_object_set_new(line, "error", json_string(clnt_sperrno(status)));
     samples_put(line);
-    return port != 0;
 }

@@ -21,6 +21,7 @@ enum {
     /* Failures beside the library's (enum clnt_stat, all below 100). */
     FAILURE_WRONG_PAYLOAD = 1000,
     FAILURE_CANNOT_CONNECT,
+    FAILURE_NO_PORT,
 };
 
 static struct timeval milliseconds(long long ms)
@@ -113,6 +114,8 @@ static bool connect_handle(struct caller *caller)
     struct sockaddr_in local;
     socklen_t length = sizeof(local);
 
+    if (settings->server.sin_port == 0)
+        return false; /* the library would ask for it */
     caller->socket = open_socket(caller);
     if (caller->socket < 0)
         return false;
@@ -211,8 +214,12 @@ static void note_failure(struct caller *caller, struct call_record *record,
         record->failure = FAILURE_WRONG_PAYLOAD;
         return;
     case CALL_UNCONNECTED:
-        record->failure_errno = (int16_t)errno;
-        record->failure = FAILURE_CANNOT_CONNECT;
+        if (caller->settings->server.sin_port == 0) {
+            record->failure = FAILURE_NO_PORT;
+        } else {
+            record->failure_errno = (int16_t)errno;
+            record->failure = FAILURE_CANNOT_CONNECT;
+        }
         record->start_ns = record->end_ns = clock_now_ns();
         return;
     case CALL_FAILED:
@@ -240,6 +247,8 @@ void port_failure_text(const struct call_record *record, char *text, size_t size
         snprintf(text, size, "reply does not hold the expected payload");
     else if (record->failure == FAILURE_CANNOT_CONNECT)
         snprintf(text, size, "cannot connect: %s", strerror(record->failure_errno));
+    else if (record->failure == FAILURE_NO_PORT)
+        snprintf(text, size, "%s", clnt_sperrno(RPC_PMAPFAILURE));
     else if (record->failure_errno != 0)
         snprintf(text, size, "%s; %s", clnt_sperrno((enum clnt_stat)record->failure),
                  strerror(record->failure_errno));

@@ -128,6 +128,8 @@ void mbcf_channel_event(struct mbcf *mbcf, struct channel *channel, enum channel
         mbcf_connections_break(mbcf, channel->node, 0, status);
         mbcf_segments_void(mbcf, channel->node, 0);
         mbcf_farewells_forget(mbcf, channel->node);
+        if (mbcf->starved)
+            mbcf_wake(mbcf); /* what waits for a place of the channel has failed */
         break;
     case CHANNEL_DOUBTED:
         mbcf_operations_doubt(mbcf, channel->node, status);

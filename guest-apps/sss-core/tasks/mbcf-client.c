@@ -105,7 +105,8 @@ static void sleep_ms(uint64_t ms)
     sss_wait_word(&nothing, 0, ms * NS_PER_MS);
 }
 
-static void find_server(void)
+/* NULL, or why it is not found. */
+static const char *find_server(void)
 {
     uint64_t deadline = sss_now_ns() + BINDING_MS * NS_PER_MS;
     struct mb_binder_answer answer;
@@ -116,17 +117,21 @@ static void find_server(void)
                                MBCF_TARGET_VERSION, 0, BINDING_MS * NS_PER_MS, &answer);
         if (status == MB_BINDER_FOUND)
             break;
-        if (sss_now_ns() >= deadline || status == -(MB_STATUS_BASE + MB_NO_NODE))
-            options_fail("node %u: %s", settings.node,
-                         status <= -MB_STATUS_BASE ? mb_status_text(-status - MB_STATUS_BASE)
-                                                   : "no mbcf-server is known there");
+        if (status == -(MB_STATUS_BASE + MB_NO_NODE))
+            options_fail("node %u: %s", settings.node, mb_status_text(MB_NO_NODE));
+        if (sss_now_ns() >= deadline)
+            return status <= -MB_STATUS_BASE ? mb_status_text(-status - MB_STATUS_BASE)
+                                             : "no mbcf-server is known there";
         sleep_ms(PAUSE_MS);
     }
     server_task = answer.task;
+    return NULL;
 }
 
-/* Asks a question; the answer is WRITTEN to `where`, and its last word tells when. */
-static void ask(enum mbcf_target_question question, void *where, const volatile uint32_t *answered)
+/* Asks a question; the answer is WRITTEN to `where`, and its last word tells when. NULL, or why
+ * there is no answer. */
+static const char *ask(enum mbcf_target_question question, void *where,
+                       const volatile uint32_t *answered)
 {
     struct mbcf_target_query query = {MBCF_TARGET_MAGIC, question, (uintptr_t)where};
     uint64_t deadline = sss_now_ns() + settings.total_ns;
@@ -134,21 +139,25 @@ static void ask(enum mbcf_target_question question, void *where, const volatile 
                                       sizeof(query), NULL);
 
     if (connection < 0)
-        task_fail("node %u: the server cannot be asked (%d)", settings.node, connection);
+        return "the server cannot be asked";
     while (*answered == 0 && sss_now_ns() < deadline)
         sss_wait_word(answered, 0, deadline - sss_now_ns());
-    if (*answered == 0)
-        task_fail("node %u: the server does not answer", settings.node);
     mb_close(connection);
+    return *answered != 0 ? NULL : "the server does not answer";
 }
 
-static void open_server(void)
+static const char *open_server(void)
 {
+    const char *why;
+
     place.answered = 0;
-    ask(MBCF_TARGET_OPEN, &place, &place.answered);
+    why = ask(MBCF_TARGET_OPEN, &place, &place.answered);
+    if (why != NULL)
+        return why;
     ltn = mb_connect(settings.node, server_task, place.key);
     if (ltn < 0)
         task_fail("no place for a connection (%d)", ltn);
+    return NULL;
 }
 
 /* ---- operations ---- */
@@ -295,16 +304,27 @@ static void check(bool right, const char *what, size_t size)
         task_error("size %zu: %s", size, what);
 }
 
-/* After a batch: what must be in the server's memory, read back, and its own counts. */
+static bool all_succeeded(size_t count)
+{
+    for (size_t index = 0; index < count; index++)
+        if (!records[index].ok)
+            return false;
+    return true;
+}
+
+/* After a batch without failures: what must be in the server's memory, read back, and its own
+ * counts.
+ */
 static void verify(size_t size, size_t count)
 {
     static struct mbcf_target_counts counts;
     uint64_t last = count;
 
-    if (count == 0)
+    if (count == 0 || !all_succeeded(count))
         return;
     memset(&counts, 0, sizeof(counts));
-    ask(MBCF_TARGET_COUNTS, &counts, &counts.answered);
+    if (ask(MBCF_TARGET_COUNTS, &counts, &counts.answered) != NULL)
+        return; /* the line is as bad as that: the capture has each operation */
     switch (settings.operation) {
     case OP_WRITE:
         ack.state = MB_ACK_IDLE;
@@ -354,29 +374,53 @@ static void put_batch(size_t size, size_t count)
     samples_put_batch(fields, records, count);
 }
 
-static void run_batch(size_t size)
+static void fail_all(size_t count, const char *why)
+{
+    for (size_t index = 0; index < count; index++) {
+        uint64_t now = sss_now_ns();
+
+        records[index] = (struct call_record){.start_ns = now, .end_ns = now, .error = why};
+    }
+}
+
+/* Something to be read. NULL, or why it cannot be written. */
+static const char *prepare_memory(size_t size)
+{
+    pattern_fill(PATTERN_OPAQUE, 0, 0, sent, size);
+    ack.state = MB_ACK_IDLE;
+    if (size > 0 && (mb_write(ltn, place.memory, sent, size, &ack) != 0 ||
+                     mb_ack_wait(&ack, settings.total_ns) != MB_OK))
+        return "the server's memory cannot be prepared";
+    return NULL;
+}
+
+/* `why`: why no server is found; NULL: one is. */
+static void run_batch(size_t size, const char *why)
 {
     size_t count = settings.warmup + settings.calls;
 
-    open_server();
-    if (settings.operation == OP_READ) { /* something to be read */
-        pattern_fill(PATTERN_OPAQUE, 0, 0, sent, size);
-        ack.state = MB_ACK_IDLE;
-        if (size > 0 && (mb_write(ltn, place.memory, sent, size, &ack) != 0 ||
-                         mb_ack_wait(&ack, settings.total_ns) != MB_OK))
-            task_fail("the server's memory cannot be prepared");
-    }
-    if (settings.stream)
+    ltn = -1;
+    if (why == NULL)
+        why = open_server();
+    if (why == NULL && settings.operation == OP_READ)
+        why = prepare_memory(size);
+    if (why != NULL)
+        fail_all(count, why);
+    else if (settings.stream)
         run_stream(size, count);
     else
         run_round_trips(size, count);
     put_batch(size, count);
     verify(size, count);
-    mb_close(ltn);
+    if (ltn >= 0)
+        mb_close(ltn);
 }
 
+/* Calls that failed are results, in rows of their own; only a step that cannot measure fails. */
 int main(int argc, char **argv)
 {
+    const char *absent;
+
     read_settings(argc, argv);
     sent = calloc(1, MBCF_TARGET_MEMORY);
     fetched = calloc(1, MBCF_TARGET_MEMORY);
@@ -385,8 +429,8 @@ int main(int argc, char **argv)
     if (sent == NULL || fetched == NULL || records == NULL ||
         mb_key(MBCF_TARGET_KEY_SLOT, own_key, MB_WRITE_ALLOWED) != 0)
         task_fail("out of memory");
-    find_server();
+    absent = find_server();
     for (size_t i = 0; i < settings.size_count; i++)
-        run_batch((size_t)settings.sizes[i]);
+        run_batch((size_t)settings.sizes[i], absent);
     return 0;
 }

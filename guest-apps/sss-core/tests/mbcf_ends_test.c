@@ -57,8 +57,10 @@ static void test_node_dead(void)
                                          .data = at(DATA),
                                          .length = 100000,
                                          .ack = at(ACK)};
+        unsigned before = rig->nodes[1].window_opens;
 
         EXPECT(rig_operate(rig, 1, client, &operation) == -(MB_NODE_DEAD + MB_STATUS_BASE));
+        EXPECT(rig->nodes[1].window_opens > before); /* who sleeps until it can go on is woken */
         EXPECT(rig_word(rig, 1, 0, ACK) == MB_ACK_DONE &&
                rig_word(rig, 1, 0, ACK + 4) == MB_NODE_DEAD);
     }

@@ -108,6 +108,11 @@ class SegmentBase(Strict):
         return False
 
     @property
+    def corrupts(self) -> bool:
+        """True if it delivers frames with flipped bits, which no check of its own drops."""
+        return False
+
+    @property
     def packet_cells(self) -> PerPacket | None:
         """Number of cells of an IP packet by its length in bytes; None: the wire carries frames whole."""
         return None

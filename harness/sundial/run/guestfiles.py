@@ -50,6 +50,8 @@ class SampleWatch(GrowingFile):
         self.work_bytes = 0
         self.failed_step: str | None = None
         """The first step that ended with another status than 0, in words."""
+        self._gave_up: str | None = None
+        """What the step that runs says of a server that it has not found."""
         self.line_is_too_long = False
         """True if a file has exceeded its limit."""
 
@@ -69,13 +71,20 @@ class SampleWatch(GrowingFile):
         start = line[:24].replace(b" ", b"")
         self.batches += start.startswith(_BATCH)
         if start.startswith(_STEP):
-            self.failed_step = self.failed_step or _failed_step(line)
+            failed = _failed_step(line)
+            self.failed_step = self.failed_step or (failed and (self._gave_up or failed))
+            self._gave_up = None
         self.work_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
-        return _failure(self._machine, line) if start.startswith((_ERROR, _BINDING)) else None
+        if not start.startswith((_ERROR, _BINDING)):
+            return None
+        failure = _failure(self._machine, line)
+        if failure is not None and failure.gave_up:
+            self._gave_up = failure.message
+        return failure
 
 
 def _failure(machine: str, line: bytes) -> GuestFailed | None:
-    """The failure in a line; a client that found no port writes no other line."""
+    """The failure in a line. A client that found no port ends without another, or goes on with calls that fail."""
     try:
         record = json.loads(line)
         message = record.get("message", "")
@@ -186,8 +195,9 @@ class GuestFiles:
         return self._allowance.excess(*sizes, self._clock.now(), _size(self._loopback))
 
 
-def look_at_all(files: Sequence[GuestFiles]) -> list[MachinePanicked | GuestFailed]:
-    """New faults in the files of all machines; a cause precedes the client that gave up because of it.
+def look_at_all(files: Sequence[GuestFiles], *, may_give_up: bool = False) -> list[MachinePanicked | GuestFailed]:
+    """New faults in the files of all machines; a cause precedes the client that gave up because of it, which is
+    no fault itself if it may.
 
     Files are read in sequence while virtual time advances. A second reading finds what was written before a client gave
     up.
@@ -195,7 +205,7 @@ def look_at_all(files: Sequence[GuestFiles]) -> list[MachinePanicked | GuestFail
     found = [bad for file in files for bad in file.look()]
     if any(map(_gave_up, found)):
         found += [bad for file in files for bad in file.look()]
-    return sorted(found, key=_gave_up)
+    return sorted((bad for bad in found if not (may_give_up and _gave_up(bad))), key=_gave_up)
 
 
 def _gave_up(bad: MachinePanicked | GuestFailed) -> bool:

@@ -252,8 +252,15 @@ def queue_starts(ready: Numbers, busy: Numbers) -> Numbers:
 
     The recursion of a queue with one server (Lindley 1952), solved with a running maximum.
     """
-    behind = np.cumsum(busy) - busy
+    behind = _sums_before(busy, ready)
     return np.asarray(np.maximum.accumulate(ready - behind) + behind)
+
+
+def _sums_before(each: Numbers, like: Numbers) -> Numbers:
+    """The sum of those before each, in Python's numbers where `like` is, or where 64 bits do not hold the whole sum."""
+    if like.dtype == np.object_ or float(each.sum(dtype=np.float64)) > _INT64 / 2:
+        each = each.astype(object)
+    return np.asarray(np.cumsum(each) - each)
 
 
 @dataclass(frozen=True)
@@ -292,7 +299,7 @@ class Line:
         if self.parts == 1 or len(seen) < 2:
             return seen
         head = np.append(True, np.abs(np.diff(seen_ns) * float(self.parts) - busy[:-1]) > 1.5 * self.parts)
-        behind = np.cumsum(busy) - busy
+        behind = _sums_before(busy, seen)
         last = np.maximum.accumulate(np.where(head, np.arange(len(head)), 0))
         return np.asarray(seen[last] + behind - behind[last])
 

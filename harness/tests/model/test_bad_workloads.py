@@ -52,6 +52,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "shrimprpc": (VMMC, "app: shrimprpc, sizes: 4"),
     "sunrpc": (LAN, "app: sunrpc, sizes: 64"),
     "sss": (SSS, "app: sunrpc, sizes: 64"),
+    "sss lossy": ("sss-two-lossy", "app: sunrpc, sizes: 64"),
     "sss clip": ("two-hosts-clip", "app: sunrpc, sizes: 64", "defaults.image=ssscore", "mtu=1500"),
     "sss linux client": (SSS, "app: sunrpc, sizes: 64", "machines.client.image=linux"),
     "sss linux server": (SSS, "app: sunrpc, sizes: 64", "machines.server.image=linux"),
@@ -250,6 +251,7 @@ ENDS = [
     ("grpc", "", ["mtu=80"], "app: gRPC is not supported over an MTU of 80 bytes: IP would fragment TCP's segments; allowed: an MTU of at least 88"),
     ("sss", "app: raw, transports: udp", [], "server: image 'ssscore' of 'server' does not run raw"),
     ("sss", "transports: mbcf3", ["mtu=1435"], "server: MBCF on server:eth0 does not fit an MTU of 1435 bytes: its packets are not fragmented; allowed: an MTU of at least 1436"),
+    ("sss lossy", "transports: [udp, mbcf3]", ["segments.lan.impairments.both.corrupt=1 %"], "server: MBCF is not supported over 'lan', which corrupts frames: its packets have no checksum; allowed: corrupt: 0 %, or loss in its place"),
     ("sss clip", "transports: mbcf3", [], "server: MBCF is not supported on 'clip', which carries only IP: it has an Ethernet type of its own; allowed: a segment that carries Ethernet frames"),
     ("sss", "transports: mbcf1, sizes: 1332, auth: sys", [], "sizes: 1332 bytes do not fit sunrpc echo over mbcf1"),
 ]  # fmt: skip

@@ -64,7 +64,7 @@ class Place:
 
     @property
     def over_mbcf(self) -> bool:
-        return self.one_domain and self.net.mtu >= over_mbcf.MTU_LEAST
+        return self.one_domain and self.net.mtu >= over_mbcf.MTU_LEAST and not self.net.corrupts
 
     @property
     def over_tcp(self) -> bool:
@@ -404,8 +404,7 @@ ONE_CLIENT = ("iperf3", "mbcf")
 """Whose servers serve one client at a time."""
 NEEDS: dict[str, Callable[[Place], bool]] = {
     "iperf3": lambda place: place.over_tcp and place.server not in place.clients,
-    # It has no checksum: its client ends where a word is not what its operations made.
-    "mbcf": lambda place: place.over_mbcf and not place.net.corrupts,
+    "mbcf": lambda place: place.over_mbcf,
     "grpc": lambda place: place.over_tcp,
     "rpyc": lambda place: place.over_tcp,
     "vmmc": lambda place: place.net.shape == "backplane",

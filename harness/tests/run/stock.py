@@ -20,6 +20,8 @@ WORKLOADS = (
     "sss-faults", "vmmc-operations",
 )  # fmt: skip
 """Scenarios that have each kind of workload, and losses where the kind allows them."""
+AT_NIGHT = ("vmmc-operations",)
+"""Those whose frames take Wireshark long, and are of a kind that another scenario has."""
 _FIELDS = (
     "frame.packet_flags_direction", "tcp.len", "tcp.analysis.retransmission", "tcp.analysis.keep_alive",
     "tcp.analysis.out_of_order", "tcp.analysis.duplicate_ack", "tcp.analysis.keep_alive_ack",

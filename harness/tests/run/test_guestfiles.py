@@ -63,6 +63,15 @@ def test_a_client_that_finds_no_port_has_failed_in_these_words(tmp_path: Path) -
         stream.write(line % ("false", ',"error":"RPC: Timed out"'))
     expected = "echo-client failed: no answer for the server's port after 7 requests: RPC: Timed out"
     assert files.look() == [GuestFailed("client", expected, gave_up=True)]
+    with samples.open("a") as stream:
+        stream.write('{"type":"step","step":0,"app":"echo-client","status":1}\n')
+    assert files.look() == []
+    assert files.failed_step == expected
+
+
+def test_a_client_that_may_fail_goes_on_without_a_port(tmp_path: Path) -> None:
+    (tmp_path / "samples.jsonl").write_text('{"type":"binding","app":"echo-client","ok":false}\n')
+    assert look_at_all([GuestFiles("client", tmp_path)], may_give_up=True) == []
 
 
 def test_a_server_that_failed_is_named_before_the_client_that_gave_up_for_it(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _records(run: Path, machine: str, kind: str) -> list[dict[str, Any]]:
     return [record for line in lines if isinstance(record := json.loads(line), dict) and record["type"] == kind]
 
 
-@pytest.mark.parametrize("clock", ["virtual", "real"])
+@pytest.mark.parametrize("clock", ["virtual", pytest.param("real", marks=pytest.mark.night)])
 def test_a_timeline_of_programs_is_carried_out_and_verifies(tmp_path: Path, clock: str) -> None:
     file = tmp_path / "programs.yaml"
     file.write_text(SCENARIO)

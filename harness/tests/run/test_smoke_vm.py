@@ -38,7 +38,7 @@ def test_first_variant_verifies_and_repeats_to_the_byte(
     record_property("digests", how)
     expected = recorded or digests(run_first_variant(scenario, tmp_path / "two"))
     assert different(expected, actual) == []
-    if scenario in stock.WORKLOADS:
+    if scenario in stock.WORKLOADS and scenario not in stock.AT_NIGHT:
         assert stock.wrong(run) == []
 
 

@@ -28,7 +28,7 @@ def _sent(counted: Path) -> int:
     return json.loads(whole[-1])["ports"][0]["tx_frames"] if whole else 0
 
 
-@pytest.mark.parametrize("clock", ["virtual", "real"])
+@pytest.mark.parametrize("clock", ["virtual", pytest.param("real", marks=pytest.mark.night)])
 def test_frames_are_seen_as_they_pass(tmp_path: Path, clock: str) -> None:
     name = f"seen-{clock}"
     topology = tmp_path / f"{name}.yaml"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sundial.verify import verify_run
+from sundial.workloads.sunrpc.verify_bindings import UNBOUND
 from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, rpc_call
 
 PORT_MAPPER, ASKING, XID, UDP = 111, 650, 77, 17
@@ -39,3 +40,39 @@ def test_an_answer_to_the_question_is_right(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [{"xid": XID + 1}, {"port": ASKING + 1}], ids=["xid", "port"])
 def test_an_answer_to_no_question_is_found(tmp_path: Path, wrong: dict[str, int]) -> None:
     assert bound(tmp_path, **wrong) == ["binding.reply.xid"]
+
+
+def without_port(directory: Path, *, called: int = 0, error: str | None = UNBOUND, sends: bool = False) -> list[str]:
+    """Fields of the findings about a client that is answered that its program has no port, and whose call has this port
+    and this error."""
+    bed = Bed(directory / "run")
+    start = bed.now - 1
+    asked = (
+        struct.pack(">10I", XID, 0, 2, 100_000, 2, 3, 0, 0, 0, 0) + rpc_call(0, 0)[12:20] + struct.pack(">2I", UDP, 0)
+    )
+    bed.send(CLIENT, bed.datagram(CLIENT, (ASKING, PORT_MAPPER), asked))
+    bed.send(SERVER, bed.datagram(SERVER, (PORT_MAPPER, ASKING), struct.pack(">7I", XID, 1, 0, 0, 0, 0, 0)))
+    said = {"start": start, "end": bed.now, "ok": False, "attempts": 1, "sent": 1, "port": 0}
+    bed.lines.append(json.dumps({"type": "binding", "step": 0, "app": "echo-client", "transport": "udp", **said}))
+    bed.now += 1_000_000
+    bed.batch("echo-client", "udp", 16, called, 700 if sends else 0)
+    if sends:
+        bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(1, 16)))
+    bed.sample(bed.now, 1, ok=False, error=error)
+    return [problem["field"] for problem in verify_run(bed.write()).problems]
+
+
+def test_calls_without_a_port_have_failed_and_have_no_frame(tmp_path: Path) -> None:
+    assert without_port(tmp_path) == []
+
+
+def test_calls_to_a_port_that_no_answer_had_are_found(tmp_path: Path) -> None:
+    assert "binding.call.port" in without_port(tmp_path, called=RPC_PORT)
+
+
+def test_a_call_without_a_port_fails_in_these_words(tmp_path: Path) -> None:
+    assert "binding.call.error" in without_port(tmp_path, error="RPC: Timed out")
+
+
+def test_a_frame_of_a_call_without_a_port_is_found(tmp_path: Path) -> None:
+    assert without_port(tmp_path, sends=True) != []

@@ -66,7 +66,7 @@ static int find_port(struct caller *caller, struct settings *settings)
                (unsigned long long)start, (unsigned long long)end, port != 0 ? "true" : "false",
                attempts, sent, port, port != 0 ? "" : ",\"error\":\"",
                port != 0 ? "" : clnt_sperrno(status), port != 0 ? "" : "\"");
-    return port != 0 ? 0 : 1;
+    return 0; /* without a port each call fails */
 }
 
 static CLIENT *open_client(const struct settings *settings)
@@ -87,6 +87,9 @@ static CLIENT *open_client(const struct settings *settings)
 
 static bool connect_handle(struct caller *caller)
 {
+    rpc_createerr.cf_stat = RPC_PMAPFAILURE;
+    if (caller->settings->server.sin_port == 0)
+        return false; /* the library would ask for it */
     caller->handle = open_client(caller->settings);
     if (caller->handle == NULL)
         return false;

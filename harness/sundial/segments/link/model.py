@@ -32,6 +32,10 @@ class Link(SegmentBase):
     def knobs(self) -> frozenset[str]:
         return frozenset((IMPAIR, CUT, PARTITION))
 
+    @property
+    def corrupts(self) -> bool:
+        return any(each.corrupt for port in self.ports for each in self.every(port))
+
     def own_impairments(self, port: str) -> Impairments:
         return self.sending(port)
 

@@ -110,14 +110,16 @@ class _Port:
             )  # fmt: skip
         if self.exact:
             found.append(self._late(self._newest(of)[known], np.flatnonzero(known), waits))
-            found.append(self._missing(of[known]))
+            counted = other.group_by("content").len()
+            times = one.join(counted, on="content", how="left", maintain_order="left")["len"].fill_null(0)
+            found.append(self._missing((one.select(nth).to_series() >= times).to_numpy()))
         return found
 
     def _newest(self, came: Numbers) -> Numbers:
-        """Which frame each sent one can have been at the latest. Where some are lost, the ones before may be those that
-        were: from the last to the first, each is the last one equal to it that may have left by then and is not
-        taken; `came` where none is, or nothing is lost."""
-        if not self.effects.loses:
+        """Which frame each sent one can have been at the latest. Where some are lost or become others, the ones before
+        may be those that were, and where some are doubled, most are not: from the last to the first, each is the last
+        one equal to it that may have left by then and is not taken; `came` where none is, or all leave once."""
+        if not (self.effects.loses or self.effects.doubles or self.effects.corrupts):
             return came
         earliest = self.came.time_ns + max(0, self._shortest_ns()) + self.latency_ns
         waiting: dict[int, list[int]] = {}
@@ -196,16 +198,15 @@ class _Port:
             (f"at {at} ns" for at in left[wrong]),
         )
 
-    def _missing(self, came: Numbers) -> pl.DataFrame:
-        """None is kept that is for this port, while there is room and time."""
+    def _missing(self, missing: Mask) -> pl.DataFrame:
+        """None is kept that is for this port, while there is room and time. `missing`: as many equal ones came before
+        as were sent in all."""
         if self.effects.loses or self.effects.corrupts or not len(self.came):
             return none()
         latest = self._latest()
         inside = np.arange(len(self.came)) - np.searchsorted(np.sort(latest), self.came.time_ns, "right")
         room = inside < min(self.effects.limit, 100)
         in_time = latest + LEARNED_NS < (self.end_ns if self.end_ns is not None else latest.max())
-        missing = np.ones(len(self.came), np.bool_)
-        missing[came] = False
         wrong = missing & room & in_time & self._for_here()
         return problem(
             f"bridge at {self.end}",

@@ -294,8 +294,8 @@ def _complete(calls: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
         calls.with_row_index("id")
         .join(
             table.select(
-                "flow", "client_address", "client_port", "server_address", "protocol", "transport", "request_mtu",
-                "reply_mtu",
+                "flow", "client_address", "client_port", "server_address", "server_port", "protocol", "transport",
+                "request_mtu", "reply_mtu",
             ),
             on="flow",
         )

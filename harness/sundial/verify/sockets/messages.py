@@ -17,7 +17,7 @@ from sundial.verify.frames import DROPPED
 
 def with_legs(calls: pl.DataFrame, legs: pl.DataFrame) -> pl.DataFrame:
     """One row for each call and direction with what is expected of it."""
-    columns = ["id", "transport", "protocol", "kind", "ok", "retransmits", "error"]
+    columns = ["id", "transport", "protocol", "kind", "ok", "retransmits", "error", "server_port"]
     return calls.select(columns).rename({"id": "call"}).join(legs, on="kind", how="inner")
 
 
@@ -49,7 +49,8 @@ def check_attempts(
     """Findings about how often requests and replies went over UDP.
 
     A request goes once and once more for each retransmission that the client counted (`retransmits` null: unknown, at
-    least once). A server answers at most each complete request. A call that succeeded has a complete one of both.
+    least once); one whose client has no port of a server (0) never goes. A server answers at most each complete
+    request. A call that succeeded has a complete one of both.
     """
     side = ["call", "reply"]
     attempts = sent.group_by(side).agg(attempts=pl.len().cast(pl.Int64), rows=pl.col("rows").explode())
@@ -66,7 +67,8 @@ def check_attempts(
         .with_columns(pl.col("attempts", "complete", "dropped").fill_null(0))
     )
     requests = table.filter(~pl.col("reply"))
-    requested = pl.when("sent").then(pl.col("retransmits").cast(pl.Int64) + 1).otherwise(0)
+    goes = pl.col("sent") & (pl.col("server_port") != 0)
+    requested = pl.when(goes).then(pl.col("retransmits").cast(pl.Int64) + 1).otherwise(0)
     # The client's kernel took no more than those before: a socket buffer without room, or an ICMP message that came.
     refused = pl.col("error").str.contains("Unable to send|cannot send").fill_null(False).cast(pl.Int64)
     least = requested - pl.col("dropped") - refused

@@ -54,6 +54,19 @@ def check_wires(ends: Ends, path: Path) -> Iterator[Invalid]:
             yield Invalid(
                 (*path, field), f"MBCF needs one segment, and {first.end} and {ends.server}:eth0 are on different ones"
             )
+    for name in _corrupting(network, domain):
+        what = f"MBCF is not supported over {name!r}, which corrupts frames: its packets have no checksum"
+        yield Invalid((*path, "server"), what, "corrupt: 0 %, or loss in its place")
+
+
+def _corrupting(network: Network, domain: int) -> Iterator[str]:
+    """Segments of a broadcast domain, and interfaces of its bridges, where bits are flipped."""
+    for name, segment in network.segments.items():
+        if network.domains[name] == domain and segment.corrupts:
+            yield name
+    for nic in network.nics():
+        if network.domains[nic.segment] == domain and "corrupt" in nic.netem:
+            yield nic.end
 
 
 def check_one_node_a_machine(workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Invalid]:

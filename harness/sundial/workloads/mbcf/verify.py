@@ -13,7 +13,6 @@ from sundial.model.images import IMAGES
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.contention import Contention, contention_of
-from sundial.verify.corruption import intact
 from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import machine
 from sundial.verify.headers.ports import ports_of
@@ -91,7 +90,7 @@ class _Mbcf:
         findings = [
             channels.findings,
             as_table(judgement.findings),
-            _balance(intact(over_mbcf), transit),
+            _balance(over_mbcf, transit),
             check_connections(first),
             check_names(first, transactions.transactions),
             check_fields(over_mbcf, transit.ends, _meaning, _epochs(run)),

@@ -4,7 +4,7 @@
 A binding is in the samples with its interval but no xid, so exchanges are found by time. All that a client asks is
 GETPORT of version 2, with the echo program's numbers and the transport that the binding is for; all that it is answered
 is the port that the binding names, or 0 while there is none yet. It counts its questions and the datagrams in which it
-sent them, and makes no call until it has a port.
+sent them, and makes no call until it has a port: those of a client that found none have failed, without a frame.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ REAL_CLOCK_SLACK_NS = 50_000_000
 """A guest's clock and the fabric's agree only so well without virtual time."""
 EARLY_NS = 5_000_000
 """How much of that a binding may seem to begin late: more, and it would claim the last frames of the one before."""
+UNBOUND = "RPC: Port mapper failure"
+"""Error of a call without a port: clnt_sperrno(RPC_PMAPFAILURE)."""
 CLIENTS = ("echo-client", "mbcf-echo-client")
 """Whose bindings are questions to the port mapper; those of other kinds are theirs."""
 
@@ -100,6 +102,7 @@ def check_bindings(
             _questions(asked, run),
             _counts(udp, bindings, _waits(frames, bindings)),
             _turns(bindings, calls),
+            _ports(bindings, calls),
         ]
     )
     rows = pl.concat([inside.select("row"), _late(asked, inside).select("row"), _fragments(frames, inside)])
@@ -379,6 +382,39 @@ def _turns(bindings: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
                 pl.lit("binding.start"),
                 pl.format("after the calls before, at {} ns", "over"),
                 pl.format("{} ns", "began"),
+                rows=None,
+            ),
+        ]
+    )
+
+
+def _ports(bindings: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls go to the port that their step was answered. Without one each has failed, and no other has failed so."""
+    mine = (
+        calls.drop("call")
+        .with_row_index("call")
+        .filter(pl.col("app").is_in(CLIENTS), pl.col("transport").is_in(list(IP_PROTOCOL)))
+    )
+    table = mine.with_columns(pl.col("call").cast(pl.UInt32), pl.col("node_step").cast(pl.Int64)).join(
+        bindings.unique("binding").select("client", "node_step", "bound_port"), on=["client", "node_step"], how="inner"
+    )
+    unbound = pl.col("error").eq_missing(pl.lit(UNBOUND))
+    return pl.concat(
+        [
+            findings(
+                table,
+                pl.col("server_port") != pl.col("bound_port"),
+                pl.lit("binding.call.port"),
+                pl.col("bound_port"),
+                pl.col("server_port"),
+                rows=None,
+            ),
+            findings(
+                table,
+                unbound != (pl.col("bound_port") == 0),
+                pl.lit("binding.call.error"),
+                pl.when(pl.col("bound_port") == 0).then(pl.lit(UNBOUND)).otherwise(pl.lit("a call to the port")),
+                pl.col("error").fill_null("none"),
                 rows=None,
             ),
         ]

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bridge with tc-netem sends at a port, where equal frames come: Linux doubles some, and which is not shown."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sundial.segments.netem.verify import _Port
+from sundial.segments.netem.verify_tc import Effects
+from sundial.verify.wire import Passages
+
+LEAST_NS, MOST_NS, PAUSE_NS = 10_000_000, 12_000_000, 100_000
+IDLE: Any = SimpleNamespace(slot_ns=0, idle_ns=lambda begin, end: end - begin)
+
+each = st.tuples(st.integers(0, 40_000_000), st.integers(0, 1), st.integers(LEAST_NS, MOST_NS), st.booleans())
+
+
+def passages(frames: list[tuple[int, int]]) -> Passages:
+    """Of frames by time and content, in that order."""
+    times, contents = (np.array(column, np.int64) for column in zip(*sorted(frames), strict=True))
+    same = np.zeros(len(times), np.int64)
+    return Passages(np.arange(len(times)), times, same + 60, contents, same + 1, same + 2)
+
+
+def findings(came: list[tuple[int, int]], sent: list[tuple[int, int]], **effects: bool) -> int:
+    at = passages(came)
+    bounds = Effects(shortest_ns=LEAST_NS, longest_ns=MOST_NS, **effects)
+    port = _Port("joint:eth1", bounds, at, at.time_ns, passages(sent), ({}, {}), None, PAUSE_NS, 0, exact=True)
+    return sum(found.height for found in port.check(lambda end: IDLE))
+
+
+@given(st.lists(each, min_size=1, max_size=12))
+def test_frames_of_which_any_are_doubled_pass(frames: list[tuple[int, int, int, bool]]) -> None:
+    came = [(at, content) for at, content, _, _ in frames]
+    sent = [(at + delay, content) for at, content, delay, twice in frames for _ in range(1 + twice)]
+    assert findings(came, sent, doubles=True) == 0
+
+
+@pytest.mark.parametrize("doubles", [False, True])
+def test_a_frame_that_is_kept_and_one_that_is_late_are_found(doubles: bool) -> None:
+    came = [(0, 1), (10**10, 1), (2 * 10**10, 1), (3 * 10**10, 2)]
+    right = [(at + LEAST_NS, content) for at, content in came]
+    assert findings(came, right, doubles=doubles) == 0
+    assert findings(came, [right[0], right[1], right[3]], doubles=doubles) == 1
+    late = (came[1][0] + MOST_NS + 2 * PAUSE_NS, 1)
+    assert findings(came, [right[0], late, *right[2:]], doubles=doubles) == 1
