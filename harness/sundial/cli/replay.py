@@ -118,14 +118,15 @@ def _document(stand: Any) -> dict[str, Any]:
         }
         for name, each in stand.machines.items()
     }
-    return {"at_ns": stand.at_ns, "frames": dict(stand.frames), "machines": machines}
+    return {"at_ns": stand.at_ns, "frames": dict(stand.frames), "last": dict(stand.last), "machines": machines}
 
 
 def _print(recorded: Any, stand: Any) -> None:
     click.echo(f"stands   at {stand.at_ns} ns, equal to {recorded.folder} so far")
     for name, count in stand.frames.items():
-        last = f", the last at {recorded.segments[name].at_ns[count - 1]} ns" if count else ""
-        click.echo(f"{name:8} {count} of {counted(len(recorded.segments[name].at_ns), 'frame')}{last}")
+        click.echo(f"{name:8} {count} of {counted(len(recorded.segments[name].at_ns), 'frame')}")
+        for line in stand.last[name]:
+            click.echo(f"         {line}")
     for name, each in stand.machines.items():
         click.echo(f"{name:8} {each.cpu}")
         for line in each.console:

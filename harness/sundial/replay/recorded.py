@@ -31,6 +31,12 @@ class Recorded:
     experiment: Experiment
     segments: Mapping[str, Frames]
     end_ns: int
+    epoch_ns: int
+    """Zero of the run, as captures have it."""
+
+    def capture(self, segment: str) -> Path:
+        """The capture of a segment."""
+        return self.folder / "wire" / f"{segment}.pcapng"
 
     def instant(self, until: str) -> int:
         """The instant of `--until`. Raises BadInput."""
@@ -61,7 +67,7 @@ def read_recorded(folder: Path) -> Recorded:
     _check_captures(run)
     captures = {name: folder / "wire" / f"{name}.pcapng" for name in experiment.topology.segments}
     segments = {name: read_frames(path, run.epoch_ns) for name, path in captures.items() if path.is_file()}
-    return Recorded(folder, document, experiment, segments, end_ns)
+    return Recorded(folder, document, experiment, segments, end_ns, run.epoch_ns)
 
 
 def _refuse(folder: Path, what: str) -> NoReturn:

@@ -12,6 +12,7 @@ from typing import Any
 from sundial.errors import Interrupted, VerificationFailed
 from sundial.machines.console import tail
 from sundial.plan.request import EMBEDDED, Progress, RunRequest, Standing
+from sundial.replay.last import last_frames
 from sundial.replay.machines import REGISTERS, Cpu, read_cpu
 from sundial.replay.recorded import Recorded, check_same
 from sundial.replay.so_far import first_difference
@@ -41,6 +42,8 @@ class Stand:
     at_ns: int
     frames: Mapping[str, int]
     """By segment: the frames that have begun."""
+    last: Mapping[str, Sequence[str]]
+    """By segment: the last of them, in words."""
     machines: Mapping[str, MachineStands]
 
 
@@ -60,7 +63,8 @@ def look(recorded: Recorded, standing: Standing) -> Stand:
         return MachineStands(clock_ns, read_cpu(registers), lines)
 
     frames = {name: found.before(standing.at_ns) for name, found in recorded.segments.items()}
-    return Stand(standing.at_ns, frames, {name: machine(name, at) for name, at in standing.clocks_ns.items()})
+    last = {name: last_frames(recorded.capture(name), count, recorded.epoch_ns) for name, count in frames.items()}
+    return Stand(standing.at_ns, frames, last, {name: machine(name, at) for name, at in standing.clocks_ns.items()})
 
 
 def monitor(standing: Standing, machine: str, command: str) -> str:

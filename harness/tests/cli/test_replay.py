@@ -47,7 +47,7 @@ def lines(monkeypatch: pytest.MonkeyPatch, make_run: MakeRun) -> Callable[..., t
     folder = make_run("old", nodes={})
     network = SimpleNamespace(nodes=[SimpleNamespace(name="server")])
     frames = {"lan": Frames(np.array([100, 200, 300], np.int64))}
-    run = Recorded(folder, {}, SimpleNamespace(network=network), frames, 1000)  # type: ignore[arg-type]
+    run = Recorded(folder, {}, SimpleNamespace(network=network), frames, 1000, 0)  # type: ignore[arg-type]
     monkeypatch.setattr(recorded, "read_recorded", lambda folder: run)
     monkeypatch.setattr(rooms, "able_room", rooms.named_room)
     monkeypatch.setattr(rooms, "check_state", lambda: None)
@@ -56,7 +56,8 @@ def lines(monkeypatch: pytest.MonkeyPatch, make_run: MakeRun) -> Callable[..., t
     def look(run: Recorded, standing: Standing) -> stand.Stand:
         stood.append(standing.at_ns)
         machines = {"server": stand.MachineStands(standing.at_ns, CPU, ["ready"])}
-        return stand.Stand(standing.at_ns, {"lan": frames["lan"].before(standing.at_ns)}, machines)
+        count = frames["lan"].before(standing.at_ns)
+        return stand.Stand(standing.at_ns, {"lan": count}, {"lan": [f"frame {count}"]}, machines)
 
     def replay(run: Recorded, first_ns: int, ask: Any, ended: Any, progress: Any, **more: Any) -> Any:
         at_ns: int | None = first_ns
@@ -80,7 +81,7 @@ def test_a_run_stands_once_and_is_ended(lines: Any) -> None:
     result, stood = lines("--until", "lan:2")
     assert result.exit_code == 0, result.output
     assert stood == [201]
-    assert "lan      2 of 3 frames, the last at 200 ns" in result.stdout
+    assert "lan      2 of 3 frames\n         frame 2\n" in result.stdout
     assert "server   halted, kernel, pc 0x401000" in result.stdout
     assert "         | ready" in result.stdout
     assert "end " not in result.stdout
