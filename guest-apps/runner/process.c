@@ -34,6 +34,7 @@ struct service {
     size_t length;
     bool ready;
     bool prepared; /* before there was a job, and no service of it so far */
+    bool dies;     /* its job asks it to end by itself, with status 0 */
 };
 
 static struct service services[SERVICES_LIMIT];
@@ -183,7 +184,7 @@ static void note_end(pid_t pid, int wait_status)
         if (services[i].pid != pid)
             continue;
         services[i].pid = 0;
-        if (services[i].prepared)
+        if (services[i].prepared || (services[i].dies && wait_status == 0))
             return;
         dead_services++;
         describe_end(wait_status, message, sizeof(message));
@@ -263,9 +264,12 @@ static bool wait_for_event(int timeout_ms)
 static int add_service(const struct job_task *task, bool prepared)
 {
     struct service *service = &services[service_count];
+    struct json_value die;
     int output = -1;
 
-    *service = (struct service){.prepared = prepared};
+    *service = (struct service){.prepared = prepared,
+                                .dies = json_kind(&task->options) == JSON_IS_OBJECT &&
+                                        json_field(&task->options, "die", &die)};
     memcpy(service->app, task->app, sizeof(service->app));
     service->pid = start_app(task, &output, -1);
     service->out = output;

@@ -51,6 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "shelf": {"", "errors", "whole"},
     "data": {"", "described", "errors", "whole", "model", "observe", "verify"},
     "draft": {"errors", "whole", "model"},
+    "interface": {"", "errors", "observe", "verify"},
     "compare": {"", "errors", "printable", "whole", "units", "seams", "model", "observe", "report"},
     "reproduce": {
         "",
@@ -103,6 +104,7 @@ ROOMS: dict[str, set[str]] = {
         "report",
         "shelf",
         "draft",
+        "interface",
         "data",
         "compare",
         "reproduce",

@@ -21,6 +21,7 @@ COMMANDS = {
     "images": "Guest images: build, fetch, list.",
     "topology": "Topologies: list, show, check, graph.",
     "new": "Write a new topology, scenario, workload or image.",
+    "rpc": "Server, client and scenario of your own interface (.x).",
     "up": "Boot a topology's machines and keep them up.",
     "exec": "Run a command in a machine that is up.",
     "cp": "Copy files to or from a machine that is up.",

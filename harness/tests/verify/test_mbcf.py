@@ -11,6 +11,7 @@ import pytest
 
 from sundial.verify import Verification, verify_run
 from sundial.verify.contention import contention_of
+from sundial.workloads.mbcf.verify_channels import TRIES
 from sundial.workloads.mbcf.wire import REQUEST_PLACES
 from tests.observe.mbcf_wire import (
     ACK,
@@ -637,6 +638,20 @@ def test_sequence_numbers_go_round(tmp_path: Path) -> None:
     for xid in range(1, 6):
         made.call("mbcf3", xid, 16)
     assert findings_of(verify(made)) == []
+
+
+@pytest.mark.parametrize(("tries", "found"), [(TRIES, []), (2 * TRIES, []), (TRIES - 1, ["mbcf.seq"])])
+def test_a_node_begins_behind_what_it_has_given_up(tmp_path: Path, tries: int, found: list[str]) -> None:
+    made = MbcfBed(tmp_path / "run")
+    for _ in range(tries):
+        made.put(frame(SYN, (1, 0), (2, 0), seq=7, payload=nonces(1)), lose=True)
+    made.seq, made.got = {1: 9, 2: 20}, {1: 20, 2: 9}
+    made.put(frame(SYN, (1, 0), (2, 0), seq=9, payload=nonces(1)))
+    made.put(frame(SYNACK, (2, 0), (1, 0), seq=20, ack=0, payload=nonces(1, 1)))
+    made.put(frame(OPENED, (1, 0), (2, 0), seq=9, ack=0, payload=nonces(0, 1)))
+    made.batch("mbcf3", 16)
+    made.call("mbcf3", 1, 16)
+    assert [name for name, _, _ in findings_of(verify(made))] == found
 
 
 def test_a_failed_call_breaks_the_promise(tmp_path: Path) -> None:

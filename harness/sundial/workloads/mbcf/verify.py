@@ -78,7 +78,10 @@ class _Mbcf:
             return _no_frames(calls)
         exact, transit = run.clock == "virtual", transit_of(frames, ports_of(run), run)
         waits, own_ns, end_ns = _waits(run, frames) if exact else ({}, {}, {})
-        channels = check_channels(over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns, end_ns=end_ns)
+        channels = check_channels(
+            over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns, end_ns=end_ns,
+            dead_ns=_dead(run, over_mbcf, samples),
+        )  # fmt: skip
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
         transactions = find_transactions(first.select(_filled()).iter_rows(), _meaning)
         ordered = calls.sort("start_ns", "id")
@@ -201,14 +204,32 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
         contention = ports.get(f"{node.name}:{node.nics[0].device}") if node.nics else None
         if number is None or contention is None or image is None:
             continue
-        waits[number] = _besides(contention, held.get(f"{node.name}:{node.nics[0].device}", []))
+        nic = node.nics[0]
+        waits[number] = _besides(contention, held.get(nic.end, []))
+        own[number] = network.segments[nic.segment].tx_latency_ns(nic.end)
         if image.node_is_process:
-            own[number] = PROCESS_WAIT_NS + int(PROCESS_INSTRUCTIONS * 1000 / node.mips)
+            own[number] += PROCESS_WAIT_NS + int(PROCESS_INSTRUCTIONS * 1000 / node.mips)
             continue
-        own[number] = int(OWN_INSTRUCTIONS * 1000 / node.mips)
+        own[number] += int(OWN_INSTRUCTIONS * 1000 / node.mips)
         if virtual_ns is not None:
             end_ns[number] = virtual_ns
     return waits, own, end_ns
+
+
+def _dead(run: RunDirectory, over_mbcf: pl.DataFrame, samples: RunSamples) -> dict[int, int]:
+    """Nodes that are processes whose server has come to the call that its job lets it die in: when each sent last."""
+    network, found = network_of(run), dict[int, int]()
+    for node in network.nodes if network is not None else ():
+        number, image = run.node_ids.get(node.name), IMAGES.get(node.image)
+        options = [service.get("options") or {} for service in run.jobs.get(node.name, {}).get("services", ())]
+        calls = max((line.get("calls", 0) for line in samples.records.get(node.name, ())
+                     if line["type"] == "counters"), default=0)  # fmt: skip
+        deaths = [int(each["die"]["call"]) for each in options if each.get("die")]
+        if number is None or image is None or not image.node_is_process or not deaths or calls < min(deaths):
+            continue
+        sent = over_mbcf.filter(pl.col("view") == "sent", pl.col("mbcf_source") == number)["time_ns"]
+        found[number] = int(sent.max() or 0)  # type: ignore[arg-type]
+    return found
 
 
 def _held_back(run: RunDirectory, frames: pl.DataFrame) -> dict[str, list[tuple[int, int]]]:

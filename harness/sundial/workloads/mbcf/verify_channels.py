@@ -30,6 +30,7 @@ from sundial.workloads.mbcf.wire import (
     SYNACK,
     TASKQUE,
     UNSURE,
+    WINDOW,
 )
 
 FIRST_SEQUENCED = TASKQUE
@@ -50,6 +51,8 @@ UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
 
 REACH = 256
 """How far back frames are looked for: more than a channel ever has under way (wire.WINDOW)."""
+TRIES = 13
+"""SYNs after which a node gives its peer up: one, and as many as DEAD_FAILURES of mbcf/receive.c allows again."""
 
 _HANDSHAKE = (SYN, SYNACK, OPENED)
 _UNACKNOWLEDGING = (*_HANDSHAKE, RST)
@@ -163,11 +166,12 @@ def check_channels(
     contentions: Mapping[int, Contention],
     own_ns: Mapping[int, int],
     end_ns: Mapping[int, int],
+    dead_ns: Mapping[int, int] | None = None,
 ) -> Channels:
     """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: the capture shows how long frames wait;
     by node, `contentions` say when it could send, `own_ns` how long it may take by itself to send an ACK, and `end_ns`
-    until when it ran."""
-    walk = _Walk(exact_time, contentions, own_ns, frozenset(end_ns))
+    until when it ran. `dead_ns`: of processes that end themselves in a call, when they sent for the last time."""
+    walk = _Walk(exact_time, contentions, own_ns, frozenset(end_ns), dead_ns or {})
     # A frame that arrives at the very moment another one leaves had not been seen when that was made.
     ordered = frames.filter(pl.col("view").is_in(["sent", "received"])).sort(
         "time_ns", "view", "row", descending=[False, True, False]
@@ -187,7 +191,9 @@ class _Walk:
         contentions: Mapping[int, Contention],
         own_ns: Mapping[int, int],
         kernels: frozenset[int],
+        dead_ns: Mapping[int, int],
     ) -> None:
+        self.dead_ns = dead_ns
         self.exact, self.contentions, self.own_ns, self.kernels = exact_time, contentions, own_ns, kernels
         self.leaving: set[tuple[int, int]] = set()
         """Nodes, with their epochs, that are processes whose task has ended: they end, too."""
@@ -197,6 +203,8 @@ class _Walk:
         """Nonces of the latest SYN, and (with the epoch that is to return it) of the latest SYNACK, by both nodes."""
         self.bases: dict[tuple[int, int], int] = {}
         """What the latest SYN says that will not be sent again, by both nodes."""
+        self.tried: dict[tuple[int, int], int] = {}
+        """SYNs since anything else was sent, by both nodes."""
         self.busy: set[tuple[int, int]] = set()
         """Nodes and peers: the node has sent more than SYNs since the latest."""
         self.heard: dict[tuple[int, int, int], int] = {}
@@ -229,6 +237,8 @@ class _Walk:
         target_epoch = frame.target_epoch or self.epochs.get(frame.target, 0)
         forth = self.channel(frame.source, frame.target, frame.epoch, target_epoch)
         back = self.channel(frame.target, frame.source, target_epoch, frame.epoch) if frame.target_epoch else None
+        if frame.time > self.dead_ns.get(frame.target, frame.time):
+            self.leaving.add((frame.target, target_epoch))
         if frame.view == "sent":
             self.sends(frame, forth, back)
         else:
@@ -303,11 +313,16 @@ class _Walk:
         return known == frame.epoch and frame.target_epoch == self.epochs.get(frame.target)
 
     def begins(self, frame: _Sighting) -> None:
-        """A SYN: until the node has sent anything else to its peer, it begins where the one before did."""
+        """A SYN: until the node has sent anything else to its peer, it begins where the one before did. When it has
+        tried as often as it does, it gives up what was to follow, and begins behind that."""
         between = (frame.source, frame.target)
         before = self.bases.get(between)
-        if before is not None and between not in self.busy and before != frame.seq:
-            self.fault("mbcf.seq", f"{before}, as the SYN before", str(frame.seq), frame.row)
+        quiet = before is not None and between not in self.busy
+        if before is not None and quiet and before != frame.seq:
+            given_up = self.tried[between] % TRIES == 0 and after(frame.seq, before) and frame.seq - before <= WINDOW
+            if not given_up:
+                self.fault("mbcf.seq", f"{before}, as the SYN before", str(frame.seq), frame.row)
+        self.tried[between] = self.tried.get(between, 0) + 1 if quiet else 1
         self.bases[between] = frame.seq
         self.busy.discard(between)
 
@@ -369,7 +384,7 @@ class _Walk:
     def cause(self, channel: Channel, known: Sent, seq: int, row: int, time: int) -> None:
         """Why a frame was sent again: the wire, which an ACK may also wait for, or a mistake of one of the two nodes.
         The host's delays look alike."""
-        if not self.exact:
+        if not self.exact or (channel.target, self.epochs.get(channel.target)) in self.leaving:
             return
         if known.known_ns is not None:
             if self.crosses(channel, known.known_ns, time):

@@ -138,9 +138,9 @@ def check_counters(
     due: bool,
 ) -> Iterator[Finding]:
     """The last line of each server against the calls that came to it; earlier lines say no more than later ones.
-    `due`: there must be one. `executed`: by machine and port, of those whose connections were all found right, and
-    `answered` of the same; one that is killed may not have read all that came. `waiting`: servers
-    whose context switches have a least (`switches.Speeds`)."""
+    `due`: there must be one, and it has every call; else the run ended before it was written. `executed`: by machine
+    and port, of those whose connections were all found right, and `answered` of the same; one that is killed may not
+    have read all that came. `waiting`: servers whose context switches have a least (`switches.Speeds`)."""
     yield from parties.check_reporters(samples, known, lambda line: line.get("app") == SERVER)
     for service in known:
         own, where = service.lines(samples), service.where
@@ -153,7 +153,8 @@ def check_counters(
             continue
         said = own[-1].get("by_function")
         said = said if isinstance(said, Mapping) else {}
-        least = right if service.die_call is None else answered.get((service.machine, service.port), {})
+        whole = due and service.die_call is None
+        least = right if whole else answered.get((service.machine, service.port), {}) if due else {}
         for name in sorted({*functions.BY_NAME, *right, *said}):
             low, high, seen = least.get(name, 0), right.get(name, 0), said.get(name, 0)
             if not isinstance(seen, int) or not low <= seen <= high:
@@ -161,14 +162,14 @@ def check_counters(
                 yield Finding(None, f"{where} counters {name}", expected, str(seen))
         came = sum(right.values())
         total = came if service.die_call is None else min(came, service.die_call)
-        for name, count in (("calls", total), ("failed", 0)):
+        together = sum(seen for seen in said.values() if isinstance(seen, int))
+        for name, count in (("calls", total if due else min(total, together)), ("failed", 0)):
             if own[-1].get(name) != count:
                 yield Finding(None, f"{where} counters {name}", str(count), str(own[-1].get(name)))
-        together = sum(seen for seen in said.values() if isinstance(seen, int))
         if service.die_call is not None and together != own[-1].get("calls"):
             yield Finding(None, f"{where} counters by_function", f"{own[-1].get('calls')} together", str(together))
         waits = any(end in waiting for end in service.ends)
-        called = right if service.die_call is None else said
+        called = right if whole else said
         yield from switches.check_counters(f"{where} counters", own[-1], called, waits=waits)
         for before, after in pairwise(own):
             if not before.get("calls", 0) <= after.get("calls", 0):

@@ -382,6 +382,20 @@ def test_a_killed_server_may_not_have_read_what_came(said: dict[str, int], calls
     assert [field.removeprefix(f"nodes/server port {PORT} counters ") for _, field, *_ in findings] == found
 
 
+@pytest.mark.parametrize(
+    ("said", "due", "found"),
+    [(2, True, []), (1, True, ["void", "calls"]), (1, False, []), (3, False, ["void", "calls"])],
+)
+def test_a_run_may_end_before_a_server_says_its_last_calls(said: int, due: bool, found: list[str]) -> None:
+    line = {"type": "counters", "app": "rpyc-server", "port": PORT, "calls": said, "by_function": {"void": said},
+            "failed": 0, "context_switches": {"void": said}}  # fmt: skip
+    samples: Any = SimpleNamespace(records={"server": [line]})
+    service = Service("server", (SERVER,), "rpyc-server", {"port": PORT})
+    counts = {("server", PORT): {"void": 2}}
+    findings = check_counters(samples, [service], counts, counts, frozenset(), due)
+    assert [field.removeprefix(f"nodes/server port {PORT} counters ") for _, field, *_ in findings] == found
+
+
 def timed_out(spoken: Spoken, call: int) -> None:
     spoken.options["total_timeout_ms"] = 1
     row = spoken.rows[call]
