@@ -84,6 +84,7 @@ ROOMS: dict[str, set[str]] = {
         "shelf",
         "reproduce",
     },
+    "replay": {"", "errors", "units", "model", "plan", "machines", "run", "observe", "sweep"},
     "cli": {
         "",
         "described",
@@ -108,6 +109,7 @@ ROOMS: dict[str, set[str]] = {
         "compare",
         "reproduce",
         "sweep",
+        "replay",
     },
 }
 """What each room of sundial/ may import beside itself; "" is the package's own page."""

@@ -35,6 +35,7 @@ COMMANDS = {
     "run": "Run a scenario, verify it, and write its report.",
     "try": "Run one program a machine, and print the scenario to keep.",
     "verify": "Verify a run or a capture against its protocol.",
+    "replay": "Make a run again up to an instant or a frame.",
     "explain": "Explain a rule of verification.",
     "matrix": "Run all against all: rows by columns, one page.",
     "sweep": "Make many runs of a scenario, and tables of them.",
