@@ -11,4 +11,4 @@ exec cppcheck ${1:+"--cppcheck-build-dir=$1"} --quiet --error-exitcode=1 --enabl
     --library=gnu --library=posix --library=harness/cppcheck.cfg --suppress=missingIncludeSystem --suppress=readdirCalled \
     --template='{file}:{line}: {severity}: {message} [{id}]' \
     -Iguest-apps/sss-core/include -Iguest-apps/sss-core/mbcf -Iguest-apps/sss-core/lib/include -Iguest-apps/sss-core/kernel \
-    -Iguest-apps/common guest-apps harness/clock harness/benchmarks/frames
+    -Iguest-apps/common guest-apps harness/clock harness/benchmarks/frames harness/sundial/interface/runtime

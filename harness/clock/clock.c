@@ -13,6 +13,7 @@
 #include "member.h"
 #include "options.h"
 #include "qemu.h"
+#include "stand.h"
 #include "sync.h"
 #include "trace.h"
 #include "vmmc_adapter.h"
@@ -73,32 +74,13 @@ static uint64_t now_ns(void)
     return (uint64_t)(clock_ns() - zero_ns);
 }
 
-// A pseudo-random distance to one more gate, half of them under options.jitter_ns.
-static int64_t jitter_ns(void)
-{
-    static uint64_t x = UINT64_C(88172645463325252); // xorshift64
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return 1 + (int64_t)((x >> 11) % (2 * options.jitter_ns));
-}
-
-// `at`, or sooner where options.jitter_ns asks for it.
-static int64_t stirred(int64_t at, int64_t now)
-{
-    if (!options.jitter_ns)
-        return at;
-    int64_t sooner = now + jitter_ns();
-    return sooner < at ? sooner : at;
-}
-
 // Arming while the CPU is halted makes QEMU jump to the next timer at once: so the gate is armed
 // once, as the last thing its callback does, and never for longer than the machine may go. `now` is
 // the clock.
 static void arm(int64_t at_clock_ns, int64_t now)
 {
     wanted_ns = at_clock_ns;
-    armed_ns = stirred(at_clock_ns, now);
+    armed_ns = gate_stirred(at_clock_ns, now, options.jitter_ns);
     // On the CPU's own thread it needs no kick unless it stores: it does not execute now, and looks
     // at its timers, or gets a new budget, before it does.
     qemu_quiet_kicks(qemu_current_cpu() != NULL && !in_store);
@@ -139,7 +121,7 @@ static void plan_next(const struct gate_view *view, const struct gate_others *ot
                       int64_t now)
 {
     struct gate_plan plan = gate_next(view, others, sent);
-    look_ns = stirred(clock_at(plan.look), now);
+    look_ns = gate_stirred(clock_at(plan.look), now, options.jitter_ns);
     // A machine that no other sends anything still has a gate now and then.
     int64_t farthest = now + (int64_t)GATE_PUBLISH_NS;
     stop_ns = plan.stop < SYNC_NEVER && clock_at(plan.stop) < farthest ? clock_at(plan.stop)
@@ -451,6 +433,7 @@ static uint64_t wait_for_horizon(struct gate_view *view, struct gate_others *oth
         view->due = inbox_first(&inbox);
         view->place = adapters_first_place_ns(options.nics);
         view->end = run.shared->fixed.end_ns;
+        view->halt = stand_next_ns();
         uint64_t event = gate_event(view);
         me->own_ns = event;
         me->waiting = SYNC_RUNNING;
@@ -504,6 +487,11 @@ static void keep_time(int64_t clock)
         view.stride = 1;
     view.due = inbox_first(&inbox);
     view.place = adapters_first_place_ns(options.nics);
+    bool stands = view.halt <= gate_delivers_by(&view);
+    if (stands) {
+        view.halt = SYNC_NEVER;
+        stand_soon(qemu_current_cpu(), arm); // with work to do the CPU does not jump when arming
+    }
     plan_next(&view, &others, sent, clock);
     arm(looks_by_itself() || stop_ns < look_ns ? stop_ns : look_ns, clock);
 }
@@ -610,7 +598,7 @@ static void run_state_changed(void *unused, bool running, int state)
                 blocks_watch(before_block);
         }
     }
-    if (!freeze_pending)
+    if (!freeze_pending && !stand_again())
         arm(clock_ns(), clock_ns());
 }
 

@@ -6,6 +6,18 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+int64_t gate_stirred(int64_t at, int64_t now, uint64_t jitter_ns)
+{
+    static uint64_t x = UINT64_C(88172645463325252); // xorshift64
+    if (!jitter_ns)
+        return at;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    int64_t sooner = now + 1 + (int64_t)((x >> 11) % (2 * jitter_ns));
+    return sooner < at ? sooner : at;
+}
+
 uint64_t gate_delivers_by(const struct gate_view *view)
 {
     return view->armed;
@@ -22,7 +34,7 @@ uint64_t gate_event(const struct gate_view *view)
 
     if (view->idle)
         event = earlier(event, earlier(view->due, view->place));
-    event = earlier(event, view->end);
+    event = earlier(event, earlier(view->end, view->halt));
     return event < view->now ? view->now : event;
 }
 
@@ -35,7 +47,9 @@ bool gate_may_pass(const struct gate_view *view, uint64_t event, uint64_t stride
 {
     if (view->now >= view->end || view->horizon > event + stride_ns)
         return true;
-    return event == view->end && view->horizon >= view->end;
+    // At the end nothing happens; a gate where the machine stands waits once more when it is there.
+    bool exact = event == view->end || (event == view->halt && view->armed < view->halt);
+    return exact && view->horizon >= event;
 }
 
 struct gate_others gate_observe(const struct sync *y, uint64_t now, unsigned cores)
@@ -88,5 +102,6 @@ struct gate_plan gate_next(const struct gate_view *view, const struct gate_other
     // What is within this instruction gets its gate at its own time, although that has passed; once
     // each, for a gate leaves nothing of what was by its time.
     plan.stop = earlier(later(view->end, now + 1), earlier(view->due, view->place));
+    plan.stop = earlier(plan.stop, view->halt);
     return plan;
 }

@@ -21,6 +21,7 @@ struct gate_view {
     uint64_t due;     // the first frame to deliver
     uint64_t place;   // a stopped queue can go on
     uint64_t end;     // of the run
+    uint64_t halt;    // where the machine has yet to stand
     uint64_t stride;  // the machine does not look at the others again before it has gone so far
     uint64_t horizon; // the machine may run up to, not including, this time
 };
@@ -31,6 +32,9 @@ struct gate_others {
     uint64_t grid; // others run: say how far I am at least this often
 };
 
+// `at`, or a pseudo-random time before it: of those half are sooner than `jitter_ns` after `now`.
+// 0: `at`.
+int64_t gate_stirred(int64_t at, int64_t now, uint64_t jitter_ns);
 // What is due by this time is delivered. Not by the clock, which may be some ns past it: QEMU runs
 // the timers of one instruction in the order of their times, and a delivery must keep its place
 // among the guest's own timers whatever other gates there were.
@@ -52,7 +56,7 @@ struct gate_others gate_observe(const struct sync *y, uint64_t now, unsigned cor
 struct gate_plan {
     // at a moment of the machine's choice before this: whether it may go on
     uint64_t look;
-    // exactly then: something is delivered, or ends
+    // exactly then: something is delivered, or ends, or the machine stands
     uint64_t stop;
 };
 // After what was due has been delivered. `due` and `place` are those left then; `sent`: the guest

@@ -196,6 +196,14 @@ const char *qemu_load(void)
         memcpy(&qemu.icount_start_warp_timer, &warp, sizeof warp);
         memcpy(&qemu.async_run_on_cpu, &run, sizeof run);
     }
+    // Only to stand. The lock has another name from 9.0 on.
+    const struct symbol standing[] = {
+        {"bql_lock_impl", &qemu.lock, "qemu_mutex_lock_iothread_impl"},
+        {"runstate_is_running", &qemu.runstate_is_running, NULL},
+        {"bql_unlock", &qemu.unlock, "qemu_mutex_unlock_iothread"},
+    };
+    if (look_up(standing, sizeof standing / sizeof *standing))
+        qemu.unlock = NULL;
     qemu.tcg_qemu_tb_exec = dlsym(RTLD_DEFAULT, "tcg_qemu_tb_exec");
     void *registers = dlsym(RTLD_DEFAULT, "x86_cpu_gdb_read_register");
     memcpy(&qemu.read_register, &registers, sizeof registers);

@@ -75,6 +75,10 @@ struct qemu {
     // NULL, both, where one is missing
     void (*async_run_on_cpu)(void *cpu, void (*function)(void *cpu, uint64_t), uint64_t);
     int64_t (*icount_get_raw)(void); // instructions executed so far
+    // QEMU's big lock, and whether the machine runs; `unlock` is NULL where one is missing.
+    void (*lock)(const char *file, int line);
+    void (*unlock)(void);
+    bool (*runstate_is_running)(void);
     // What executes translated code; NULL where this QEMU does not show it.
     uintptr_t (**tcg_qemu_tb_exec)(void *env, const void *code);
     // Registers, by GDB's numbers, and memory as a debugger reads it: nothing of the guest changes.

@@ -59,6 +59,7 @@ void sync_format(struct sync_shared *s, unsigned machines, unsigned frame_bytes)
     fixed->slot_bytes = slot_bytes(frame_bytes);
     fixed->end_ns = SYNC_NEVER;
     fixed->fabric_next_ns = SYNC_NEVER;
+    fixed->stop_ns = SYNC_NEVER;
     for (unsigned m = 0; m < SYNC_MACHINES; m++) {
         struct sync_member *k = &s->machine[m];
         k->own_ns = m < machines ? 0 : SYNC_NEVER;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define SYNC_MAGIC      UINT64_C(0x3130004c41494453) // "SDIAL\0" "01", little-endian
-#define SYNC_VERSION    4u
+#define SYNC_VERSION    5u
 #define SYNC_NICS       8u
 #define SYNC_RING_SLOTS 256u
 #define SYNC_SLOT_MOST  65536u           // no file has larger slots
@@ -37,6 +37,7 @@ enum sync_waiting {
     // goes on when its horizon passes own_ns or something new is due before own_ns
     SYNC_AT_HORIZON = 1,
     SYNC_FOR_ROOM = 2, // inside a transmission, goes on when the fabric has caught up with own_ns
+    SYNC_STANDING = 3, // at stop_ns, goes on when that has moved
 };
 
 enum sync_go {
@@ -98,6 +99,9 @@ struct sync_fixed {
     uint64_t end_ns;         // guarded by the lock; may come forward; SYNC_NEVER: not known
     uint64_t fabric_next_ns; // guarded by the lock: the next thing the fabric has to do by itself
     uint64_t frames;         // guarded by the lock: frames taken so far
+    // Guarded by the lock: each machine stands there until it moves, which is to a later time only.
+    // It may be set before the machines join, and while they stand.
+    uint64_t stop_ns;
     // Constant after creation: shortest lookahead path from one machine to another, at least one
     // wire long
     // ([a][a]: the shortest way out and back), and places in each adapter (0: never stops the

@@ -35,6 +35,7 @@ ROOMS = (
     ("report", "harness/sundial/report/"),
     ("reproduce", "harness/sundial/reproduce/"),
     ("papers", "harness/sundial/papers/"),
+    ("replay", "harness/sundial/replay/"),
     ("cli", "harness/sundial/cli/"),
     ("errors", "harness/sundial/errors.py"),
     ("images", "images/"),

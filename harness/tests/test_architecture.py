@@ -51,6 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "shelf": {"", "errors", "whole"},
     "data": {"", "described", "errors", "whole", "model", "observe", "verify"},
     "draft": {"errors", "whole", "model"},
+    "interface": {"", "errors", "observe", "verify"},
     "compare": {"", "errors", "printable", "whole", "units", "seams", "model", "observe", "report"},
     "reproduce": {
         "",
@@ -83,6 +84,7 @@ ROOMS: dict[str, set[str]] = {
         "shelf",
         "reproduce",
     },
+    "replay": {"", "errors", "units", "model", "plan", "machines", "run", "observe", "sweep"},
     "cli": {
         "",
         "described",
@@ -102,10 +104,12 @@ ROOMS: dict[str, set[str]] = {
         "report",
         "shelf",
         "draft",
+        "interface",
         "data",
         "compare",
         "reproduce",
         "sweep",
+        "replay",
     },
 }
 """What each room of sundial/ may import beside itself; "" is the package's own page."""

@@ -267,6 +267,7 @@ static void test_what_a_gate_promises(void)
                              .due = 1500,
                              .place = SYNC_NEVER,
                              .end = SYNC_NEVER,
+                             .halt = SYNC_NEVER,
                              .horizon = 1200};
     CHECK(gate_event(&view) == 1000); // it runs: it may send at once
     CHECK(gate_may_pass(&view, 1000, 0));
@@ -287,6 +288,43 @@ static void test_what_a_gate_promises(void)
     CHECK(gate_may_pass(&view, 3000, 0));
     view.now = 3000, view.horizon = 0;
     CHECK(gate_may_pass(&view, 3000, 0));
+}
+
+static void test_a_gate_where_the_machine_stands(void)
+{
+    struct gate_view view = {.now = 1000,
+                             .armed = 1000,
+                             .idle = true,
+                             .own = 4000,
+                             .due = SYNC_NEVER,
+                             .place = SYNC_NEVER,
+                             .end = SYNC_NEVER,
+                             .halt = 2000,
+                             .horizon = 2000};
+    CHECK(gate_event(&view) == 2000); // no earlier event: it sleeps up to there
+    CHECK(gate_may_pass(&view, 2000, 500));
+    view.horizon = 1999;
+    CHECK(!gate_may_pass(&view, 2000, 0));
+    // There it waits as at any gate: what is due at that instant must have arrived.
+    view.now = view.armed = view.horizon = 2000;
+    CHECK(gate_event(&view) == 2000 && !gate_may_pass(&view, 2000, 0));
+    view.horizon = 2001;
+    CHECK(gate_may_pass(&view, 2000, 0));
+
+    const struct gate_others alone = {.help = SYNC_NEVER, .grid = GATE_PUBLISH_NS};
+    view = (struct gate_view){.now = 1234,
+                              .armed = 1230,
+                              .own = 1234,
+                              .due = SYNC_NEVER,
+                              .place = SYNC_NEVER,
+                              .end = SYNC_NEVER,
+                              .halt = 1500,
+                              .horizon = SYNC_NEVER};
+    CHECK(gate_next(&view, &alone, false).stop == 1500);
+    view.halt = 1232; // within this instruction: a gate at its own time
+    CHECK(gate_next(&view, &alone, false).stop == 1232);
+    view.due = 1231;
+    CHECK(gate_next(&view, &alone, false).stop == 1231);
 }
 
 static void test_what_a_gate_delivers(void)
@@ -344,6 +382,7 @@ static void test_when_to_look_again(void)
                              .due = SYNC_NEVER,
                              .place = SYNC_NEVER,
                              .end = SYNC_NEVER,
+                             .halt = SYNC_NEVER,
                              .horizon = SYNC_NEVER};
     CHECK(first(&view, &alone, false) == GATE_PUBLISH_NS); // the next point of the grid
     CHECK(first(&view, &alone, true) == 1235);
@@ -589,6 +628,7 @@ int main(void)
     RUN(test_done_queue_counts_strictly_before);
     RUN(test_horizons);
     RUN(test_what_a_gate_promises);
+    RUN(test_a_gate_where_the_machine_stands);
     RUN(test_what_a_gate_delivers);
     RUN(test_what_a_gate_sees_of_the_others);
     RUN(test_when_to_look_again);

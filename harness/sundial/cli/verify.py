@@ -80,7 +80,7 @@ def verify(
             ended.add(name, document)
         else:
             folder = find_run(run or "")
-            _check_captures(folder)
+            check_captures(folder)
             name, document = str(folder), rooms.verify_run(folder)
             ended.add(reference_to(folder), document, folder)
         if as_json:
@@ -91,7 +91,7 @@ def verify(
             raise VerificationFailed(f"{name}: verification failed: {counted(document['mismatches'], 'mismatch')}")
 
 
-def _check_captures(folder: Path) -> None:
+def check_captures(folder: Path) -> None:
     """Raises BadInput for a run whose captures the user has removed."""
     removed = rooms.captures_removed(folder)
     if removed:

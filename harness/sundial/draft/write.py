@@ -10,11 +10,12 @@ from sundial.errors import BadInput
 from sundial.whole import whole
 
 
-def write(files: Mapping[Path, tuple[str, int]], *, force: bool) -> None:
-    """Write each file with its mode. Raises BadInput if one is there already, unless `force`, and OSError."""
+def write(files: Mapping[Path, tuple[str, int]], *, force: bool, option: str = "--force") -> None:
+    """Write each file with its mode. Raises BadInput if one is there already, unless `force`, and OSError. `option`:
+    that of the command which forces it."""
     for path in files:
         if path.is_dir() or (path.exists() and not force):
-            allowed = "another name" if path.is_dir() else "another name, or --force"
+            allowed = "another name" if path.is_dir() else f"another name, or {option}"
             raise BadInput("exists already", file=str(path), allowed=allowed)
         above = next(parent for parent in path.parents if parent.exists())
         if not above.is_dir():
@@ -32,9 +33,12 @@ def write(files: Mapping[Path, tuple[str, int]], *, force: bool) -> None:
                 beside.chmod(mode)
             if new:
                 written.append(path)
-    except BaseException:
-        for path in written:
-            path.unlink(missing_ok=True)
+    except BaseException as error:
+        for done in written:
+            done.unlink(missing_ok=True)
         for folder in reversed(made):
             folder.rmdir()
+        if isinstance(error, FileNotFoundError | PermissionError):
+            what = f"cannot be written: {error.strerror}"
+            raise BadInput(what, file=str(path), allowed="a folder that can be written") from None
         raise

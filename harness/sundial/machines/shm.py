@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAGIC = 0x3130004C41494453
-VERSION = 4
+VERSION = 5
 MACHINES = 64
 NICS = 8
 NEVER = (2**64 - 1) // 4
@@ -70,12 +70,13 @@ class _Fixed(ctypes.Structure):
         ("end_ns", ctypes.c_uint64),
         ("fabric_next_ns", ctypes.c_uint64),
         ("frames", ctypes.c_uint64),
+        ("stop_ns", ctypes.c_uint64),
         ("distance_ns", ctypes.c_uint64 * (MACHINES * MACHINES)),
         ("adapter_frames", ctypes.c_uint32 * (MACHINES * NICS)),
         (
             "_tail",
             ctypes.c_uint8
-            * (_pages(48 + 8 * MACHINES**2 + 4 * MACHINES * NICS) - 48 - 8 * MACHINES**2 - 4 * MACHINES * NICS),
+            * (_pages(56 + 8 * MACHINES**2 + 4 * MACHINES * NICS) - 56 - 8 * MACHINES**2 - 4 * MACHINES * NICS),
         ),
     )
 

@@ -62,6 +62,7 @@ def _machines(topology: Topology) -> Iterator[Invalid]:
             )
         else:
             yield from _memory(topology, name, image)
+            yield from _mips(topology, name, image)
         if machine.on is not None and machine.on not in topology.hosts:
             known = ", ".join(topology.hosts) or "none: the topology has no hosts"
             yield Invalid((*path, "on"), f"there is no host {machine.on!r}", known)
@@ -113,6 +114,14 @@ def _memory(topology: Topology, name: str, image: str) -> Iterator[Invalid]:
     if memory is not None and not sizes.least <= memory <= sizes.most:
         where: Path = ("defaults", "memory") if own is None else ("machines", name, "memory")
         yield Invalid(where, f"{SIZE.show(memory)} for {name!r}, which boots {image}", sizes.allowed)
+
+
+def _mips(topology: Topology, name: str, image: str) -> Iterator[Invalid]:
+    own, least = topology.machines[name].mips, IMAGES[image].mips_least
+    mips = topology.defaults.mips if own is None else own
+    if mips < least:
+        where: Path = ("defaults", "mips") if own is None else ("machines", name, "mips")
+        yield Invalid(where, f"{mips} mips for {name!r}, which boots {image}", f"at least {least}")
 
 
 def _ends(topology: Topology) -> Iterator[Invalid]:

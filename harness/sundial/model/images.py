@@ -20,10 +20,10 @@ from pydantic import Field, model_validator
 
 from sundial.errors import BadInput
 from sundial.model.catalog import ROOT, shown
-from sundial.model.fields import NAME, NAMED, PROSE, Flag, In, Strict, Text, Whole
+from sundial.model.fields import NAME, NAMED, PROSE, Flag, In, Mips, Strict, Text, Whole
 from sundial.model.segment import MTU_LEAST, MTU_MOST
 from sundial.model.source import Origin, Source, validate
-from sundial.units import SIZE, TIME, Quantity
+from sundial.units import MIPS_VALUES, SIZE, TIME, Quantity
 
 DECLARATION = "image.toml"
 FOLDER = ROOT / "images"
@@ -69,6 +69,8 @@ class ImageKind(Strict):
     """Least MTU of its interfaces."""
     mtu_most: _Mtu = MTU_MOST
     """The most."""
+    mips_least: Annotated[Decimal, Mips()] = MIPS_VALUES[-1]
+    """Least rate of a machine. With fewer instructions between two ticks of its clock, its kernel does nothing else."""
     start_ns: _Start = Field(alias="start")
     """Time for services to start on a machine of 125 mips, before the first step."""
     translations_mib: Annotated[int, Whole(1, 1024)]

@@ -107,6 +107,10 @@ class SegmentBase(Strict):
         """True if it carries IP packets without their Ethernet headers."""
         return False
 
+    def tx_latency_ns(self, port: str) -> int:
+        """Time in the adapter at `port` from a frame's hand-over to the line."""
+        return 0
+
     @property
     def corrupts(self) -> bool:
         """True if it delivers frames with flipped bits, which no check of its own drops."""

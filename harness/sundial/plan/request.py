@@ -58,6 +58,35 @@ CALM = Stirring()
 
 
 @dataclass(frozen=True)
+class Standing:
+    """A run whose machines all stand at one instant: all before it has happened, and nothing after it."""
+
+    at_ns: int
+    clocks_ns: Mapping[str, int]
+    """What each machine's clock shows: `at_ns`, or the end of the instruction that was on then."""
+    folder: Path
+    """The run directory so far."""
+    sockets: Path
+    """Where QEMU may make sockets."""
+    qmp: Callable[..., Any]
+    """The `return` of a QMP command: of this machine, this command, with these arguments."""
+    kernel_functions: Callable[[str, str], list[tuple[int, str]]]
+    """Address and name of each function of this machine's kernel, which a machine like it prints in place of this
+    application of its image."""
+
+
+class Stops(Protocol):
+    """Where the machines of a run stand."""
+
+    @property
+    def first_ns(self) -> int:
+        """The first instant."""
+
+    def stand(self, standing: Standing) -> int | None:
+        """Called while they do. The next instant; None: they go on to the end. What it raises ends the run."""
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """One run to make."""
 
@@ -79,6 +108,8 @@ class RunRequest:
     """Context entered when all machines run, and left when the run has ended or failed."""
     trial: Stirring | None = None
     """The run is a trial of the emulator; None: an ordinary run, which needs an emulator that is certified."""
+    stops: Stops | None = None
+    """Instants at which all machines stand, under virtual time; None: there are none."""
 
 
 @dataclass(frozen=True)

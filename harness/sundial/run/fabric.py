@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from sundial.errors import RunFailed
-from sundial.run.supervisor import FabricEnded, FabricFinished, JobDone
+from sundial.run.supervisor import FabricEnded, FabricFinished, FabricStands, JobDone
 
 LISTEN_S = 15.0
 CONTROL_S = 3.0
 WORDS_MOST = 2
 """Last lines of stderr to keep: a failure is one line, a panic of Rust two."""
 
-Heard = FabricFinished | FabricEnded | JobDone
+Heard = FabricFinished | FabricEnded | FabricStands | JobDone
 OnHeard = Callable[[Heard], None]
 
 
@@ -38,6 +38,10 @@ class Fabric(Protocol):
 
     def change(self, segment: str, change: Mapping[str, Any]) -> int:
         """Change a segment from now on; returns the instant in ns. Raises RunFailed."""
+
+    def until(self, at_ns: int | None) -> None:
+        """Have all machines stand at an instant; None: at none. Before the run begins, or while they stand. Raises
+        RunFailed."""
 
     def stop(self, seconds: float) -> bool:
         """Request the end of the run and wait. True if the fabric ended."""
@@ -98,6 +102,12 @@ class FabricProcess:
             raise RunFailed(f"does not change {segment}: {why}", machine="fabric")
         return int(answer["at_ns"])
 
+    def until(self, at_ns: int | None) -> None:
+        answer = self._command("until", at_ns=at_ns)
+        if not isinstance(answer, dict) or "until_ns" not in answer:
+            why = answer.get("error") if isinstance(answer, dict) else "no answer"
+            raise RunFailed(f"does not stop the machines: {why}", machine="fabric")
+
     def stop(self, seconds: float) -> bool:
         if self._process.poll() is None:
             self._command("stop")
@@ -151,6 +161,8 @@ def _event(line: str) -> Heard | str | None:
                 return "listening"
             case "done":
                 return JobDone(str(event["machine"]), int(event["status"]))
+            case "stands":
+                return FabricStands(int(event["at_ns"]))
             case "finished":
                 return FabricFinished(int(event["virtual_ns"]), tuple(map(str, event.get("late", ()))))
             case _:
@@ -169,6 +181,7 @@ class FakeFabric:
         self.stopped = False
         self.silent = False
         self.changes: list[tuple[str, dict[str, Any]]] = []
+        self.instants: list[int | None] = []
 
     def wait_listening(self) -> None:
         return
@@ -182,6 +195,9 @@ class FakeFabric:
     def change(self, segment: str, change: Mapping[str, Any]) -> int:
         self.changes.append((segment, dict(change)))
         return 1_000 * len(self.changes)
+
+    def until(self, at_ns: int | None) -> None:
+        self.instants.append(at_ns)
 
     def stop(self, seconds: float) -> bool:
         self.stopped = True

@@ -31,6 +31,7 @@ from sundial.plan.domain import DomainSpec, MemoryFile, Plugin, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.plan.request import CALM, Stirring
 from sundial.run.fabric import Fabric
+from sundial.run.kernel_functions import KernelReader
 from sundial.run.loopback import LOOPBACK
 from sundial.run.remote import RemoteSite
 from sundial.run.session import Session
@@ -82,6 +83,7 @@ class Rig:
         self._interactive = interactive
         self._kvm = kvm
         self._held: list[Snapshot] = []
+        self._restored: dict[str, Snapshot] = {}
         self._alone: bool | None = None
         self._zeros: dict[str, int] = {}
         self.sites = {
@@ -119,8 +121,15 @@ class Rig:
             if self._traces is not None:
                 target = self._node_folder(node.name)
                 self._traces.prepare(self._session, node, boot, found[node.name], self._interactive, target, say)
-        self._held = list(held.values())
+        self._held, self._restored = list(held.values()), found
         return found
+
+    def kernel_functions(self, machine: str, application: str, say: Say) -> list[tuple[int, str]]:
+        """Address and name of each function of the kernel of a machine that was restored. Raises RunFailed."""
+        node = self.plan.network.node(machine)
+        boot, snapshot = self._boot(node), self._restored[machine]
+        reader = KernelReader(self._session, self.plan, node, boot, self._interactive, snapshot)
+        return reader.functions(application, say)
 
     def start_fabric(self) -> Fabric:
         """Start the fabric. Raises RunFailed."""

@@ -17,11 +17,12 @@ from typing import Any
 
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.hypervisor import LifecycleEvent
+from sundial.machines.shm import read_progress
 from sundial.model.catalog import shown
 from sundial.model.scenario import Scenario
 from sundial.model.topology import Clock
 from sundial.plan.build import Plan, plan_run
-from sundial.plan.request import CALM, Progress, RunRequest, RunResult
+from sundial.plan.request import CALM, Progress, RunRequest, RunResult, Standing, Stops
 from sundial.run import certification
 from sundial.run.bringup import BringUp, Order, State
 from sundial.run.checker import run_check
@@ -33,6 +34,7 @@ from sundial.run.rig import ordered
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import (
     Event,
+    FabricStands,
     Failed,
     JobDone,
     Supervisor,
@@ -73,9 +75,11 @@ def run(
     with interrupts.taken():
         bring_up = BringUp(order_of(request, start_order), live, interrupts, progress.say)
         scenario = request.experiment.scenario
-        made = Run(bring_up, interrupts, scenario, progress, watchdog or Watchdog(), request.while_running).make()
+        watchdog = watchdog or Watchdog()
+        made = Run(bring_up, interrupts, scenario, progress, watchdog, request.while_running, request.stops).make()
     expect = scenario.expect
-    if expect.check is not None:
+    # A run that stands is made again from one that was checked.
+    if expect.check is not None and request.stops is None:
         progress.say("checking the run")
         run_check(made.path, expect.check, expect.check_timeout / NS_PER_S)
     return made
@@ -120,10 +124,12 @@ class Run:
         progress: Progress,
         watchdog: Watchdog,
         while_running: Callable[[], AbstractContextManager[None]],
+        stops: Stops | None = None,
     ) -> None:
         self._bring_up = bring_up
         self._interrupts = interrupts
         self._while_running = while_running
+        self._stops = stops
         self._scenario = scenario.name
         self._failures_allowed = scenario.expect.failures == "allowed"
         self._progress = progress
@@ -162,6 +168,8 @@ class Run:
         """Bring up and watch to the end. Returns the run's length. Raises RunFailed, Interrupted."""
         self._bring_up.transition(State.PAUSED)
         self._progress.say(f"running {self._scenario} on {self._plan.network.name}")
+        if self._stops is not None:
+            self._stop_at(self._stops.first_ns)
         self._bring_up.transition(State.RUNNING)
         with self._while_running():
             verdict = self._watch()
@@ -205,9 +213,29 @@ class Run:
             return None
         if isinstance(event, LifecycleEvent):
             return self._rig.ended(event)
+        if isinstance(event, FabricStands) and self._stops is not None:
+            self._stop_at(self._stops.stand(self._standing(event.at_ns)))
         if isinstance(event, JobDone) and event.status == 0 and event.machine in self._not_done:
             self._not_done.remove(event.machine)
         return event
+
+    def _stop_at(self, at_ns: int | None) -> None:
+        assert self._rig.fabric is not None
+        self._rig.fabric.until(at_ns)
+
+    def _standing(self, at_ns: int) -> Standing:
+        def qmp(machine: str, command: str, **arguments: Any) -> Any:
+            return self._rig.machines[machine].qmp(command, **arguments)
+
+        progress = read_progress(self._plan.paths.shm)
+        assert progress is not None
+        names = [node.name for node in self._plan.network.nodes]
+        clocks_ns = dict(zip(names, (each.own_ns for each in progress.machines), strict=True))
+
+        def kernel_functions(machine: str, application: str) -> list[tuple[int, str]]:
+            return self._rig.kernel_functions(machine, application, self._progress.say)
+
+        return Standing(at_ns, clocks_ns, self._bring_up.folder.path, self._rig.folder, qmp, kernel_functions)
 
     def _explained(self, event: Event) -> Event:
         """An event with what the guest has written of it."""

@@ -88,6 +88,13 @@ class FabricFinished:
 
 
 @dataclass(frozen=True)
+class FabricStands:
+    """All machines stand at an instant, as they had to."""
+
+    at_ns: int
+
+
+@dataclass(frozen=True)
 class FabricEnded:
     """The fabric's process has ended; a negative status is a signal. `said` is its last line on stderr."""
 
@@ -108,7 +115,9 @@ class Tick:
     """Time has passed, nothing else."""
 
 
-Event = MachineEnded | MachinePanicked | GuestFailed | JobDone | FabricFinished | FabricEnded | Hung | Tick
+Event = (
+    MachineEnded | MachinePanicked | GuestFailed | JobDone | FabricFinished | FabricStands | FabricEnded | Hung | Tick
+)
 
 
 @dataclass(frozen=True)
@@ -191,7 +200,7 @@ class Supervisor:
                     + (f", all others wait for {', '.join(suspects)}" if suspects else ""),
                     suspects[0] if len(suspects) == 1 else None,
                 )
-            case Tick() | JobDone():
+            case Tick() | JobDone() | FabricStands():
                 pass
         if self._victim is not None and now - self._victim[0] >= VICTIM_S:
             victim = self._victim[1]

@@ -43,6 +43,13 @@ class MachineDone(Form):
     at_ns: Instant
 
 
+class Stands(Form):
+    """All machines stand at an instant, as `until` had it; the captures have all that the fabric has worked on."""
+
+    event: Literal["stands"]
+    at_ns: Instant
+
+
 class Finished(Form):
     """The run is over and everything is written."""
 
@@ -67,10 +74,20 @@ class ChangeCommand(Form):
     """As an entry of the segment's `timeline` in fabric.json; its `at_ns` does not count."""
 
 
-Event: TypeAdapter[Any] = TypeAdapter(Annotated[Listening | MachineDone | Finished, Field(discriminator="event")])
+class UntilCommand(Form):
+    """A line on the control socket: all machines stand at an instant. Before the run begins, or while they stand."""
+
+    command: Literal["until"]
+    at_ns: Instant | None = None
+    """None: they go on to the end."""
+
+
+Event: TypeAdapter[Any] = TypeAdapter(
+    Annotated[Listening | MachineDone | Stands | Finished, Field(discriminator="event")]
+)
 """A line on the fabric's standard output."""
 Control: TypeAdapter[Any] = TypeAdapter(
-    Annotated[Listening | MachineDone | Finished, Field(discriminator="event")]
-    | Annotated[Command | ChangeCommand, Field(discriminator="command")]
+    Annotated[Listening | MachineDone | Stands | Finished, Field(discriminator="event")]
+    | Annotated[Command | ChangeCommand | UntilCommand, Field(discriminator="command")]
 )
 """Any line between the harness and the fabric."""

@@ -105,6 +105,7 @@ CASES = [
     ("hub", "description:", "name: other\ndescription:", "1: name: 'other' differs from the file's name; allowed: net"),
     ("hub", "machines:", "defaults: {offloads: sometimes}\nmachines:", "2: defaults.offloads: 'sometimes' is not a truth value; allowed: true, false"),
     ("hub", "machines:", "defaults: {mips: 100}\nmachines:", "2: defaults.mips: 100 mips is not a power of two of ns an instruction; allowed: 1000, 500, 250, 125, 62.5, 31.25, 15.625, 7.8125, 3.90625, 1.953125, 0.9765625"),
+    ("hub", "machines:", "defaults: {mips: 0.9765625}\nmachines:", "2: defaults.mips: 0.9765625 mips for 'client', which boots linux; allowed: at least 1.953125"),
     ("hub", "machines:", "defaults: {memory: 1 KiB}\nmachines:", "2: defaults.memory: '1 KiB' is not a whole number of MiB; allowed: a size in whole MiB from 1 MiB to 64 GiB, such as '96 MiB'"),
     ("hub", "machines:", "defaults: {memory: 16 MiB}\nmachines:", "2: defaults.memory: 16 MiB for 'client', which boots linux; allowed: a size in whole MiB from 96 MiB to 4 GiB, such as '96 MiB'"),
     ("hub", "10.0.0.2/24", "10.0.0.2", f"8: machines.server.interfaces.eth0.address: '10.0.0.2' is not an IPv4 address with prefix length; allowed: {ADDRESSES}"),

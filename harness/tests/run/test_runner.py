@@ -19,14 +19,17 @@ import pytest
 from sundial.errors import BadInput, InternalError, Interrupted, RunFailed
 from sundial.machines.fake import FakeMachine
 from sundial.machines.hypervisor import MachineState, MonitorError
+from sundial.machines.shm import MemberProgress, SharedProgress
 from sundial.model.load import load_experiments
 from sundial.plan.build import plan_run
 from sundial.plan.paths import RunPaths
+from sundial.plan.request import Standing
 from sundial.run import bringup, rig, runner
-from sundial.run.supervisor import JobDone
+from sundial.run.supervisor import FabricStands, JobDone
 from sundial.run.watchdog import Watchdog
 from tests.run.stage import Stage
 
+MEMBER = MemberProgress(5, 1, waits=True, finished=False, joined=True)
 CALL = "[0,1000,2500,1,0,7,null]\n"
 BATCH = {
     "type": "batch",
@@ -121,6 +124,51 @@ def test_what_the_caller_does_while_machines_run_ends_before_samples_are_collect
     stage.act = lambda stage: None
     runner.run(replace(stage.request(), while_running=meanwhile), stage.words, session=stage.session)
     assert happened == [[MachineState.RUNNING, MachineState.RUNNING], "left", "collected"]
+
+
+def test_a_run_with_stops_goes_where_it_is_told_each_time_that_it_stands(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress = SharedProgress(5, 0, aborted=False, machines=(MEMBER, replace(MEMBER, own_ns=6)), fabric=MEMBER)
+    monkeypatch.setattr(runner, "read_progress", lambda folder: progress)
+    seen: list[Standing] = []
+
+    class Stops:
+        first_ns = 5
+
+        def stand(self, standing: Standing) -> int | None:
+            seen.append(standing)
+            return 9 if len(seen) == 1 else None
+
+    def act(stage: Stage) -> None:
+        stage.fabric.heard(FabricStands(5))
+        stage.fabric.heard(FabricStands(9))
+        write_samples(stage)
+        stage.fabric.heard(JobDone("client", 0))
+        stage.fabric.finish(5_000_000_000)
+
+    stage.act = act
+    result = runner.run(replace(stage.request(), stops=Stops()), stage.words, session=stage.session)
+    assert stage.fabric.instants == [5, 9, None]
+    assert [standing.at_ns for standing in seen] == [5, 9]
+    assert sorted(seen[0].clocks_ns.items()) in ([("client", 5), ("server", 6)], [("client", 6), ("server", 5)])
+    assert read(result.path)["status"] == "complete"
+
+
+def test_what_a_stop_raises_ends_the_run_and_leaves_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stops:
+        first_ns = 5
+
+        def stand(self, standing: Standing) -> int | None:
+            raise Interrupted("enough")
+
+    progress = SharedProgress(5, 0, aborted=False, machines=(MEMBER, MEMBER), fabric=MEMBER)
+    monkeypatch.setattr(runner, "read_progress", lambda folder: progress)
+    stage.act = lambda stage: stage.fabric.heard(FabricStands(5))
+    with pytest.raises(Interrupted, match="enough"):
+        runner.run(replace(stage.request(), stops=Stops()), stage.words, session=stage.session)
+    assert all(machine.state() is MachineState.GONE for machine in stage.hypervisor.machines.values())
+    assert stage.leftovers() == []
 
 
 def test_a_second_run_gets_the_next_number(stage: Stage) -> None:

@@ -255,6 +255,8 @@ def test_documents_of_a_run_pass_their_models_without_a_change(place: str, form:
         {"event": "finished", "virtual_ns": 9},
         {"command": "stop"},
         {"command": "counters"},
+        {"event": "stands", "at_ns": 7},
+        {"command": "until", "at_ns": 7},
     ],
 )
 def test_control_lines(line: dict[str, Any]) -> None:

@@ -36,6 +36,13 @@ pub enum Request {
         /// Wants the instant.
         reply: Reply,
     },
+    /// Stand at an instant, or at another one than so far.
+    Until {
+        /// Since zero; `None`: at none.
+        at_ns: Option<u64>,
+        /// Wants to know that it was taken.
+        reply: Reply,
+    },
     /// End the run now. A signal wants no answer.
     Stop(Option<Reply>),
 }
@@ -57,6 +64,7 @@ impl Reply {
 enum Line {
     Counters,
     Change { segment: String, change: Value },
+    Until { at_ns: Option<u64> },
     Stop,
 }
 
@@ -135,6 +143,7 @@ fn serve(client: UnixStream, queue: &Sender<Request>, wake: &Wake) -> io::Result
         let request = match serde_json::from_slice(&line) {
             Ok(Line::Counters) => Request::Counters(reply),
             Ok(Line::Change { segment, change }) => Request::Change { segment, change, reply },
+            Ok(Line::Until { at_ns }) => Request::Until { at_ns, reply },
             Ok(Line::Stop) => Request::Stop(Some(reply)),
             Err(error) => {
                 reply.send(&json!({ "error": error.to_string() }));
@@ -190,6 +199,31 @@ mod tests {
             assert!(ask_line(&path, line)["error"].is_string());
         }
         assert!(commands.poll().is_none());
+    }
+
+    #[test]
+    fn an_instant_to_stand_at_is_a_number_or_null() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control");
+        let commands = Commands::listen(Some(&path), || {}).expect("nothing is in the way");
+        for (line, expected) in [("7", Some(7)), ("null", None)] {
+            let line = format!("{{\"command\":\"until\",\"at_ns\":{line}}}\n");
+            let client = thread::spawn({
+                let path = path.clone();
+                move || ask_line(&path, &line)
+            });
+            let request = loop {
+                if let Some(request) = commands.poll() {
+                    break request;
+                }
+                thread::yield_now();
+            };
+            let Request::Until { at_ns, reply } = request else { panic!("{request:?}") };
+            assert_eq!(at_ns, expected);
+            reply.send(&json!({ "until_ns": at_ns }));
+            assert_eq!(client.join().expect("answered"), json!({ "until_ns": expected }));
+        }
+        assert!(ask_line(&path, "{\"command\":\"until\",\"at_ns\":-1}\n")["error"].is_string());
     }
 
     #[test]

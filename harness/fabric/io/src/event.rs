@@ -20,6 +20,11 @@ pub enum Event<'a> {
         /// On the run's axis.
         at_ns: u64,
     },
+    /// Every machine stands where it had to, and the captures have all that the fabric has worked on.
+    Stands {
+        /// On the run's axis.
+        at_ns: u64,
+    },
     /// The run is over and everything is written.
     Finished {
         /// How long the run was on its own axis.
@@ -56,6 +61,7 @@ mod tests {
             Event::Done { machine: "client", status: 0, at_ns: 7 }.line(),
             "{\"event\":\"done\",\"machine\":\"client\",\"status\":0,\"at_ns\":7}\n"
         );
+        assert_eq!(Event::Stands { at_ns: 7 }.line(), "{\"event\":\"stands\",\"at_ns\":7}\n");
         assert_eq!(
             Event::Finished { virtual_ns: 9, late: vec![] }.line(),
             "{\"event\":\"finished\",\"virtual_ns\":9}\n"

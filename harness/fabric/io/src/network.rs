@@ -325,6 +325,11 @@ impl Network {
             return Ok(());
         }
         self.next_flush_ns = now_ns + FLUSH_NS;
+        self.flush()
+    }
+
+    /// Hands the captures what has gathered.
+    pub fn flush(&mut self) -> Result<(), CaptureError> {
         self.segments.iter_mut().try_for_each(|segment| segment.captures.flush())
     }
 

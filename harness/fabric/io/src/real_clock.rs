@@ -166,7 +166,7 @@ impl RealRun {
         loop {
             self.read_clock();
             let end = self.run_end.at().unwrap_or(Time::MAX);
-            if self.now >= end || observer.look(&mut self.network, self.now) {
+            if self.now >= end || observer.look(&mut self.network, self.now, None) {
                 return Ok(self.now.min(end));
             }
             if let Some(last) = self.network.out_of_time().filter(|last| self.now > last.after) {

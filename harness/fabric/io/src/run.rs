@@ -10,7 +10,7 @@ use sundial_core::Time;
 
 use crate::commands::{Commands, Request};
 use crate::real_clock::{RealError, RealRun};
-use crate::virtual_clock::{Observer, VirtualError, VirtualRun};
+use crate::virtual_clock::{Observer, StopAt, VirtualError, VirtualRun};
 use crate::{CaptureError, Clock, Config, EPOCH_NS, Event, Network};
 
 /// Why a run failed.
@@ -128,7 +128,11 @@ impl Observer for Attendant<'_> {
         report(&Event::Done { machine, status, at_ns: at.as_ns_ceil() });
     }
 
-    fn look(&mut self, network: &mut Network, reached: Time) -> bool {
+    fn stands(&mut self, at: Time) {
+        report(&Event::Stands { at_ns: at.as_ns_ceil() });
+    }
+
+    fn look(&mut self, network: &mut Network, reached: Time, mut stop: Option<StopAt<'_>>) -> bool {
         while let Some(request) = self.commands.poll() {
             match request {
                 Request::Counters(reply) => reply.send(&network.counters(reached)),
@@ -138,6 +142,17 @@ impl Observer for Attendant<'_> {
                         Err(invalid) => {
                             json!({ "error": invalid.message, "field": invalid.field })
                         }
+                    });
+                }
+                Request::Until { at_ns, reply } => {
+                    let moved = stop
+                        .as_mut()
+                        .map_or(Err("only machines under virtual time stand"), |stop| {
+                            stop.move_to(at_ns)
+                        });
+                    reply.send(&match moved {
+                        Ok(()) => json!({ "until_ns": at_ns }),
+                        Err(why) => json!({ "error": why }),
                     });
                 }
                 Request::Stop(reply) => {

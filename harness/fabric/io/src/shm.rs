@@ -63,6 +63,7 @@ struct Fixed {
     end_ns: AtomicU64,
     fabric_next_ns: AtomicU64,
     frames: AtomicU64,
+    stop_ns: AtomicU64,
     distance_ns: [[u64; MACHINES]; MACHINES],
     adapter_frames: [[u32; NICS]; MACHINES],
 }
@@ -135,6 +136,11 @@ struct Expect {
     nics: u32,
     last_kind: u32,
 }
+
+/// `enum sync_waiting`.
+const RUNNING: u32 = 0;
+const FOR_ROOM: u32 = 2;
+const STANDING: u32 = 3;
 
 /// `enum sync_look`; what is above these is a fault of the other side.
 const NOTHING: u32 = 0;
@@ -354,6 +360,10 @@ impl SharedRun {
         unsafe { &*self.sync.shared }
     }
 
+    fn machines(&self) -> &[Member] {
+        &self.shared().machine[..self.sync.machines as usize]
+    }
+
     /// Sets the constants of the run, before any machine has it mapped.
     pub fn set_constants(&mut self, distance_ns: &[Vec<u64>], adapter_frames: &[Vec<u32>]) {
         // SAFETY: nothing reads these before the machines start, and nothing else ever writes them.
@@ -547,7 +557,6 @@ impl Locked<'_> {
             due_ns = due_ns.min(promise.pushed_done_ns.saturating_add(1));
         }
         member.rx_due_ns.store(due_ns, Relaxed);
-        const FOR_ROOM: u32 = 2;
         if member.waiting.load(Relaxed) == FOR_ROOM {
             // SAFETY: atomics, and a futex wake of one word.
             unsafe { sync_ring_bell(&self.run.sync, m as u32) };
@@ -564,6 +573,29 @@ impl Locked<'_> {
     /// The run ends at this time.
     pub fn set_end(&mut self, end_ns: u64) {
         self.run.shared().fixed.end_ns.store(end_ns, Relaxed);
+    }
+
+    /// Every machine stands at this time until it moves.
+    pub fn set_stop(&mut self, stop_ns: u64) {
+        self.run.shared().fixed.stop_ns.store(stop_ns, Relaxed);
+        for (m, machine) in self.run.machines().iter().enumerate() {
+            if machine.waiting.load(Relaxed) == STANDING {
+                // It looks whether that is right, under the lock.
+                machine.waiting.store(RUNNING, Relaxed);
+                // SAFETY: atomics, and a futex wake of one word.
+                unsafe { sync_ring_bell(&self.run.sync, m as u32) };
+            }
+        }
+    }
+
+    /// Whether any machine has begun to keep time.
+    pub fn has_begun(&self) -> bool {
+        self.run.machines().iter().any(|machine| machine.joined.load(Relaxed) != 0)
+    }
+
+    /// Whether every machine stands, where the fabric has stopped them.
+    pub fn all_stand(&self) -> bool {
+        self.run.machines().iter().all(|machine| machine.waiting.load(Relaxed) == STANDING)
     }
 
     /// Everything before this time is known; [`NEVER`] when all machines have left.

@@ -54,8 +54,49 @@ fn whose(machine: Option<&String>, what: &str) -> String {
 pub trait Observer {
     /// A machine said that its job is done.
     fn done(&mut self, machine: usize, status: u8, at: Time);
-    /// May look at `network` and have a segment change from `reached` on; `true`: end the run now.
-    fn look(&mut self, network: &mut Network, reached: Time) -> bool;
+    /// Every machine stands at `at`, and the captures are flushed.
+    fn stands(&mut self, at: Time);
+    /// May look at `network`, have a segment change from `reached` on, and move the instant at which the machines
+    /// stand (`None`: they cannot); `true`: end the run now.
+    fn look(&mut self, network: &mut Network, reached: Time, stop: Option<StopAt>) -> bool;
+}
+
+/// Where all machines of a run in virtual time stand.
+pub struct StopAt<'a> {
+    shm: &'a mut SharedRun,
+    stop: &'a mut Stop,
+}
+
+struct Stop {
+    at_ns: u64,
+    /// All machines stand there, and the observer knows.
+    reached: bool,
+}
+
+impl StopAt<'_> {
+    /// To another instant, which holds when this returns; `None`: the run goes on to its end.
+    pub fn move_to(&mut self, at_ns: Option<u64>) -> Result<(), &'static str> {
+        let at_ns = at_ns.map_or(NEVER, |at_ns| at_ns.min(NEVER));
+        if self.stop.reached && at_ns <= self.stop.at_ns {
+            return Err("the machines stand at that instant, or after it");
+        }
+        let reached = self.stop.reached;
+        let moved = self.shm.locked(|shared| {
+            let may = reached || !shared.has_begun();
+            if may {
+                shared.set_stop(at_ns);
+            }
+            Ok(may)
+        });
+        match moved {
+            Ok(true) => {
+                *self.stop = Stop { at_ns, reached: false };
+                Ok(())
+            }
+            Ok(false) => Err("the machines run: an instant is set before, or while they stand"),
+            Err(_) => Err("the run has ended"),
+        }
+    }
 }
 
 /// What the fabric holds for one machine between two rounds.
@@ -101,13 +142,17 @@ pub struct VirtualRun {
     reached_ns: u64,
     /// What is handed in from an instant on begins so much later at least: so far the models are ahead.
     ahead: Span,
+    stop: Stop,
 }
 
 enum Round {
     /// On all that begins before this.
     Work(u64),
     /// Nothing begins before this.
-    Sleep(u64),
+    Sleep {
+        before_ns: u64,
+        all_stand: bool,
+    },
     Finished,
 }
 
@@ -148,6 +193,7 @@ impl VirtualRun {
             run_end,
             reached_ns: 0,
             ahead,
+            stop: Stop { at_ns: NEVER, reached: false },
         })
     }
 
@@ -164,7 +210,11 @@ impl VirtualRun {
     fn rounds(&mut self, observer: &mut impl Observer) -> Result<Time, VirtualError> {
         let mut asleep = false;
         loop {
-            if observer.look(&mut self.network, Time::from_ns(self.reached_ns)) {
+            if observer.look(
+                &mut self.network,
+                Time::from_ns(self.reached_ns),
+                Some(StopAt { shm: &mut self.shm, stop: &mut self.stop }),
+            ) {
                 return Err(VirtualError::Aborted { by: None });
             }
             self.network.flush_when_due()?;
@@ -176,9 +226,14 @@ impl VirtualRun {
             asleep = false;
             match self.publish().map_err(|broken| self.named(broken))? {
                 Round::Work(before_ns) => self.work(before_ns, observer)?,
-                Round::Sleep(before_ns) => {
+                Round::Sleep { before_ns, all_stand } => {
                     // No event is due before it, but records may be: a live capture has them now.
                     self.work(before_ns, observer)?;
+                    if all_stand && !self.stop.reached {
+                        self.stop.reached = true;
+                        self.network.flush()?;
+                        observer.stands(Time::from_ns(self.stop.at_ns));
+                    }
                     asleep = true;
                 }
                 Round::Finished => {
@@ -250,7 +305,8 @@ impl VirtualRun {
             let work = shared.work_ns() < safe_ns || overflowing;
             shared.wait(!work);
             let before_ns = safe_ns.saturating_add(ahead.as_ns_floor()).min(NEVER);
-            Ok(if work { Round::Work(before_ns) } else { Round::Sleep(before_ns) })
+            let all_stand = shared.all_stand();
+            Ok(if work { Round::Work(before_ns) } else { Round::Sleep { before_ns, all_stand } })
         })
     }
 

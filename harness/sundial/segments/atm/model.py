@@ -113,6 +113,9 @@ class Atm(SegmentBase):
     def rate_bps(self, port: str) -> int:
         return self.line_of(port).rate_bps
 
+    def tx_latency_ns(self, port: str) -> int:
+        return self.by_port(self.tx_latency)[self.ports.index(port)]
+
     @property
     def ip_only(self) -> bool:
         return self.encapsulation == ROUTED

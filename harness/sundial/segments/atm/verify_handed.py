@@ -104,7 +104,7 @@ def _left(segment: Atm, pdus: Pdus, line: Uplink, first: Numbers, sent: Passages
 def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:
     """When frames that the adapter dropped have left its ring: as if they had taken a cell."""
     fates = wire.given_up(port).filter(~pl.col("fate_rule").is_in(["adapter full", *BY_LENGTH]))
-    latency_ns = segment.by_port(segment.tx_latency)[segment.ports.index(port)]
+    latency_ns = segment.tx_latency_ns(port)
     return fates["time_ns"].to_numpy() + latency_ns + -(-segment.cell_time_units(port) // NS)
 
 

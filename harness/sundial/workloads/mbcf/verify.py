@@ -204,11 +204,13 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
         contention = ports.get(f"{node.name}:{node.nics[0].device}") if node.nics else None
         if number is None or contention is None or image is None:
             continue
-        waits[number] = _besides(contention, held.get(f"{node.name}:{node.nics[0].device}", []))
+        nic = node.nics[0]
+        waits[number] = _besides(contention, held.get(nic.end, []))
+        own[number] = network.segments[nic.segment].tx_latency_ns(nic.end)
         if image.node_is_process:
-            own[number] = PROCESS_WAIT_NS + int(PROCESS_INSTRUCTIONS * 1000 / node.mips)
+            own[number] += PROCESS_WAIT_NS + int(PROCESS_INSTRUCTIONS * 1000 / node.mips)
             continue
-        own[number] = int(OWN_INSTRUCTIONS * 1000 / node.mips)
+        own[number] += int(OWN_INSTRUCTIONS * 1000 / node.mips)
         if virtual_ns is not None:
             end_ns[number] = virtual_ns
     return waits, own, end_ns

@@ -20,7 +20,7 @@ from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.classification import ARP
 from sundial.verify.findings import findings, none
-from sundial.verify.frames import INBOUND, OUTBOUND, machine
+from sundial.verify.frames import DROPPED, INBOUND, OUTBOUND, machine
 from sundial.verify.headers.arp import BROADCAST
 from sundial.verify.sockets.flows import ICMP, UDP
 from sundial.verify.sockets.protocol import IP_PROTOCOL
@@ -100,7 +100,7 @@ def check_bindings(
             _contents(udp, run),
             _answers(inside, bindings),
             _questions(asked, run),
-            _counts(udp, bindings, _waits(frames, bindings)),
+            _counts(udp, bindings, _waits(frames, bindings), _given_up(frames)),
             _turns(bindings, calls),
             _ports(bindings, calls),
         ]
@@ -307,14 +307,26 @@ def _waits(frames: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _counts(udp: pl.DataFrame, bindings: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
+def _given_up(frames: pl.DataFrame) -> pl.DataFrame:
+    """Datagrams to a port mapper that their client's adapter has not sent, perhaps long after they were handed in."""
+    adapter = pl.col("fate_adapter").str.split(":").list.first()
+    return portmap_frames(frames).filter(
+        "asks", pl.col("fate") == DROPPED, pl.col("fragment_offset") == 0, pl.col("rpc_xid").is_not_null(),
+        adapter.is_not_null(),
+    ).select("source", "source_port", "rpc_xid", "row", client=adapter)  # fmt: skip
+
+
+def _counts(udp: pl.DataFrame, bindings: pl.DataFrame, waits: pl.DataFrame, given_up: pl.DataFrame) -> pl.DataFrame:
     """Questions and their datagrams, as many as the client counted, and a port if and only if one was found.
 
-    A datagram that waited for the server's MAC address in vain never left.
+    A datagram that waited for the server's MAC address in vain never left; nor did one that an adapter has given up.
     """
     sent = udp.filter(
         "asks", machine() == pl.col("client"), pl.col("direction") == OUTBOUND, pl.col("fragment_offset") == 0
-    )
+    ).select("binding", "client", "source", "source_port", "rpc_xid", "row")
+    question = ["client", "source", "source_port", "rpc_xid"]
+    never = given_up.join(sent.select("binding", *question).unique(), on=question, how="inner")
+    sent = pl.concat([sent, never.select(sent.columns)])
     seen = sent.group_by("binding").agg(
         datagrams=pl.len(), questions=pl.struct("source_port", "rpc_xid").n_unique(), rows=pl.col("row")
     )
