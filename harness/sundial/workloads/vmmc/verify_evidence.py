@@ -127,8 +127,11 @@ class Evidence:
 
     @cached_property
     def serving(self) -> frozenset[int]:
-        """Nodes that others have imported from, but for the replies to calls of their own."""
-        return frozenset(each.exporter for each in self.imports if not each.name.startswith(OWN_PREFIX))
+        """Nodes that others have imported from, but for the replies to calls of their own, and those with services of
+        other kinds."""
+        exporters = {each.exporter for each in self.imports if not each.name.startswith(OWN_PREFIX)}
+        jobs = ((self.nodes.get(name), job.get("services") or ()) for name, job in self.run.jobs.items())
+        return frozenset(exporters | {node for node, services in jobs if node is not None and services})
 
     def backplane(self, node: int) -> Backplane:
         """The same of one node; that of no field where the run has no record of its topology."""
