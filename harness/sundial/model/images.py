@@ -135,6 +135,11 @@ class ImageKind(Strict):
         return asked if asked is not None and asked in self.recipes else next(iter(self.recipes))
 
     @property
+    def speeds(self) -> tuple[Decimal, ...]:
+        """Rates that a machine which boots it can have, in million instructions a second; the fastest first."""
+        return tuple(mips for mips in MIPS_VALUES if mips >= self.mips_least)
+
+    @property
     def libraries(self) -> dict[str, dict[str, str]]:
         """Versions by name, for each language of which it has libraries."""
         tables = {"python": self.python, "cpp": self.cpp}

@@ -204,6 +204,8 @@ STAGES = sorted(path.name for path in SUNDIAL.iterdir() if path.is_dir() and pat
 """But `draft`, whose texts are files of users, which name kinds."""
 THEIRS = {"raw", "command"}
 """Are words of Python, of terminals and of run.json, too."""
+ELSEWHERE = {"hpack.py": {"link"}, "language.py": {"switch"}}
+"""Are words of HTTP's table of headers, and of XDR, too."""
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -216,4 +218,4 @@ def test_no_stage_names_a_kind(stage: str) -> None:
         words = {
             node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
-        assert not words & WORDS - THEIRS, path
+        assert not words & WORDS - THEIRS - ELSEWHERE.get(path.name, set()), path

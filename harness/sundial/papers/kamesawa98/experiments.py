@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from sundial.model.images import IMAGES
 from sundial.papers.kamesawa98.faults import Fault, fault_rows, fault_specs
 from sundial.papers.kamesawa98.paper import Extent, Kamesawa98
 from sundial.papers.kamesawa98.results import Results
@@ -15,7 +16,6 @@ from sundial.reproduce.cells import Row, cell_of_rate, cell_of_round_trip, cell_
 from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Spec, Step
-from sundial.units import MIPS_VALUES
 from sundial.workloads.mbcf.transports import NAMES as MBCF_TRANSPORTS
 
 FIRST_MIPS = Decimal("62.5")
@@ -41,7 +41,7 @@ def perform(paper: Kamesawa98, bench: Bench, extent: Extent, scale: str) -> Resu
             if (trip := run.round_trip(transport="udp", size=size)) is not None
         }
 
-    best, tried = nearest(MIPS_VALUES, FIRST_MIPS, _reference(paper), measure)
+    best, tried = nearest(IMAGES["linux"].speeds, FIRST_MIPS, _reference(paper), measure)
     bench.expect(after_model)
     results = Results(paper, scale, best, tuple(tried))
     for number, run in linux[best.mips].items():

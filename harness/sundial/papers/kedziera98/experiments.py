@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from sundial.errors import RunFailed
+from sundial.model.images import IMAGES
 from sundial.papers.kedziera98 import names
 from sundial.papers.kedziera98.curves import PAPER, curve_of
 from sundial.papers.kedziera98.names import LAST
@@ -18,7 +19,6 @@ from sundial.papers.kedziera98.results import Control, Fit, Results, Stream
 from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Mips, Spec
-from sundial.units import MIPS_VALUES
 
 SUN, SOLARIS_PC, LINUX_PC = "sun", "solaris_pc", "linux_pc"
 FIRST_MIPS = {SUN: Decimal("62.5"), SOLARIS_PC: Decimal("7.8125"), LINUX_PC: Decimal("7.8125")}
@@ -160,7 +160,7 @@ def fit_machine(
         return {at: point.time_us}
 
     first = FIRST_MIPS[machine]
-    best, tried = nearest(MIPS_VALUES if extent.search else [first], first, {at: printed_us}, measure)
+    best, tried = nearest(IMAGES["linux"].speeds if extent.search else [first], first, {at: printed_us}, measure)
     of = f"{plan.name} over {plan.transport.upper()}, {LAST} B"
     return Fit(machine, value, of, printed_us, best, tuple(tried))
 

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from sundial.errors import RunFailed
+from sundial.model.images import IMAGES
 from sundial.papers.khandker.costs import SIZES as COST_SIZES
 from sundial.papers.khandker.costs import WITH_FACK, unit_costs
 from sundial.papers.khandker.counts import Policy
@@ -26,7 +27,6 @@ from sundial.papers.khandker.steps import Occurrence, kernel_threads, named, pie
 from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Spec
-from sundial.units import MIPS_VALUES
 
 FIRST_MIPS = Decimal("7.8125")
 """Where the search for the machine model begins, and where it has ended so far."""
@@ -54,7 +54,7 @@ def perform(paper: Khandker, bench: Bench, extent: Extent, scale: str) -> Result
         return {point: mean(_later_us(run, size)) for point, size in FITTED.items()}
 
     best, tried = nearest(
-        MIPS_VALUES, FIRST_MIPS, {point: float(paper.measured_us(point[1])) for point in FITTED}, measure
+        IMAGES["linux"].speeds, FIRST_MIPS, {point: float(paper.measured_us(point[1])) for point in FITTED}, measure
     )
     bench.expect(after_fit)
     results = Results(paper, scale, best, tried)
