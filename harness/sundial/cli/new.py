@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from sundial.cli import completion, rooms
-from sundial.cli.talk import Verb, as_json, print_json, say
+from sundial.cli.talk import Verb, as_json, show_written
 from sundial.errors import BadInput
 from sundial.model.catalog import ROOT, find
 from sundial.model.fields import NAMED
@@ -140,11 +140,4 @@ def _as_file(path: Path) -> str:
 def _write(files: Files, commands: Sequence[str], *, as_json: bool, force: bool = False) -> None:
     rooms.draft("write").write(files, force=force)
     lines = [f"./sundial {command}" for command in commands]
-    if as_json:
-        print_json({"files": [str(path) for path in files], "next": lines})
-        return
-    for path in files:
-        click.echo(str(path))
-    say("next:")
-    for line in lines:
-        say(f"  {line}")
+    show_written(files, lines, as_json=as_json)

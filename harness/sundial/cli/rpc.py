@@ -12,7 +12,7 @@ import click
 
 from sundial.cli import completion, rooms
 from sundial.cli.runs import find_run
-from sundial.cli.talk import Verb, as_json, print_json, say
+from sundial.cli.talk import Verb, as_json, print_json, show_written
 from sundial.cli.verify import check_captures
 from sundial.errors import VerificationFailed
 from sundial.model.catalog import LAUNCHER
@@ -56,14 +56,7 @@ def new(file: Path, out: Path | None, update: bool, as_json: bool) -> None:
         del files[folder / file.name]
     rooms.draft("write").write(files, force=update, option="--update")
     lines = [f"make -C {shlex.quote(str(folder))}", f"./sundial run {shlex.quote(str(scenario))}"]
-    if as_json:
-        print_json({"files": [str(path) for path in files], "next": lines})
-        return
-    for path in files:
-        click.echo(str(path))
-    say("next:")
-    for line in lines:
-        say(f"  {line}")
+    show_written(files, lines, as_json=as_json)
 
 
 @rpc.command(cls=Verb)

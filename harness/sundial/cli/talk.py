@@ -11,8 +11,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -85,6 +86,18 @@ def say(text: str) -> None:
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
     click.echo(json.dumps(value, indent=2))
+
+
+def show_written(files: Iterable[Path], commands: Sequence[str], *, as_json: bool) -> None:
+    """Files that a verb has written, and the commands to give next."""
+    if as_json:
+        print_json({"files": [str(path) for path in files], "next": list(commands)})
+        return
+    for path in files:
+        click.echo(str(path))
+    say("next:")
+    for command in commands:
+        say(f"  {command}")
 
 
 def in_bytes(amount: float) -> str:
