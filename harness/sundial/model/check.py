@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 from sundial.model.check_own import check_own
 from sundial.model.fields import MAPPED_DEVICE
@@ -108,19 +109,23 @@ def _devices(topology: Topology) -> Iterator[Invalid]:
                 yield Invalid(at, f"{interface!r} is written twice", "each interface once")
 
 
+def _own_or_default(topology: Topology, name: str, field: str) -> tuple[Any, Path]:
+    """What a machine has in a field that `defaults` has, too, and where that is written."""
+    own = getattr(topology.machines[name], field)
+    return (getattr(topology.defaults, field), ("defaults", field)) if own is None else (own, ("machines", name, field))
+
+
 def _memory(topology: Topology, name: str, image: str) -> Iterator[Invalid]:
-    own, sizes = topology.machines[name].memory, IMAGES[image].memory_sizes
-    memory = topology.defaults.memory if own is None else own
+    sizes = IMAGES[image].memory_sizes
+    memory, where = _own_or_default(topology, name, "memory")
     if memory is not None and not sizes.least <= memory <= sizes.most:
-        where: Path = ("defaults", "memory") if own is None else ("machines", name, "memory")
         yield Invalid(where, f"{SIZE.show(memory)} for {name!r}, which boots {image}", sizes.allowed)
 
 
 def _mips(topology: Topology, name: str, image: str) -> Iterator[Invalid]:
-    own, least = topology.machines[name].mips, IMAGES[image].mips_least
-    mips = topology.defaults.mips if own is None else own
+    least = IMAGES[image].mips_least
+    mips, where = _own_or_default(topology, name, "mips")
     if mips < least:
-        where: Path = ("defaults", "mips") if own is None else ("machines", name, "mips")
         yield Invalid(where, f"{mips} mips for {name!r}, which boots {image}", f"at least {least}")
 
 
