@@ -311,7 +311,7 @@ static void wait_for_start(const struct job *job)
         sleep_ns(start - now);
 }
 
-/* Services, then steps; false as soon as one did not go well. */
+/* Services, then steps, up to the first that did not go well; false then. */
 static bool run_tasks(const struct job *job)
 {
     struct json_walk walk;
@@ -324,9 +324,8 @@ static bool run_tasks(const struct job *job)
             return false;
     wait_for_start(job);
     json_walk_start(&walk, &job->steps);
-    for (size_t i = 0; job_next_task(&walk, &task); i++)
-        if (process_run_step(&task, i) != 0)
-            well = false;
+    for (size_t i = 0; well && job_next_task(&walk, &task); i++)
+        well = process_run_step(&task, i) == 0;
     return well && process_dead_services() == 0;
 }
 
@@ -338,7 +337,7 @@ static void finish(bool well)
         fprintf(stderr, "runner: cannot say done: %s\n", strerror(errno));
 }
 
-/* The done frame has been sent already; this one tells the fabric that a service died after it. */
+/* At once: the fabric ends the run at an instant that follows from this frame's. */
 static void say_service_died(void)
 {
     control_say_done(CONTROL_DEVICE, 1);
@@ -403,7 +402,7 @@ int runner_main(int argc, char **argv)
     json_object_seed(1);
     open_samples();
     prctl(PR_SET_TIMERSLACK, 1); /* nothing here wants its wake-ups rounded */
-    if (process_init() != 0) {
+    if (process_init(say_service_died) != 0) {
         report("cannot watch processes");
     } else if (receive_job(&job, error) != 0) {
         report(error);
@@ -422,5 +421,5 @@ int runner_main(int argc, char **argv)
         }
     }
     finish(well);
-    process_supervise_for_ever(say_service_died);
+    process_supervise_for_ever();
 }

@@ -138,9 +138,18 @@ static void start_anew(struct service *service)
     service->task = task > 0 ? task : 0;
 }
 
-/* Services that have ended are reported once. */
+static void say_done(bool went_well)
+{
+    sss_call(SSS_DONE, went_well ? 0 : 1, 0, 0, 0, 0, 0);
+}
+
+/* Services that have ended are reported once, and one that failed at once: the fabric ends the run at
+ * an instant that follows from this frame's. */
 static void look_at_services(void)
 {
+    bool was_well = well;
+
+    well = true;
     for (unsigned i = 0; i < service_count; i++) {
         struct sss_task_status status = {0};
 
@@ -154,6 +163,9 @@ static void look_at_services(void)
             tell_end(services[i].name, NO_STEP, status.status);
         start_anew(&services[i]);
     }
+    if (!well)
+        say_done(false);
+    well = well && was_well;
 }
 
 /* Until the task is in this state or gone; services are looked after meanwhile. -> its last state
@@ -275,11 +287,11 @@ static void tell_step(long step, const char *app, int status)
         well = false;
 }
 
-/* Does not come back: what init must know afterwards goes with it, see main. */
+/* Does not come back: the step to go on with goes with it, see main. */
 static void restart_step(long step)
 {
     tell_step(step, "restart", 0);
-    sss_call(SSS_RESTART, (uint64_t)(step + 1) << 1 | !well, 0, 0, 0, 0, 0);
+    sss_call(SSS_RESTART, (uint64_t)(step + 1), 0, 0, 0, 0, 0);
 }
 
 static void run_step(const struct json_value *entry, long step)
@@ -309,7 +321,7 @@ static void run_steps(long first)
     if (!json_field(&job, "steps", &list))
         return;
     json_walk_start(&walk, &list);
-    for (; json_walk_next(&walk, NULL, &entry); step++)
+    for (; well && json_walk_next(&walk, NULL, &entry); step++)
         if (step >= first)
             run_step(&entry, step);
 }
@@ -338,19 +350,16 @@ static void finish(void)
 {
     look_at_services();
     sss_record("{\"type\":\"done\",\"status\":%d}", well ? 0 : 1);
-    sss_call(SSS_DONE, well ? 0 : 1, 0, 0, 0, 0, 0);
+    say_done(well);
 }
 
-/* Services go on serving. One that ends now is reported, by one more frame too. */
+/* Services go on serving. */
 static _Noreturn void supervise(void)
 {
     for (;;) {
         uint32_t seen = SSS_INFO->tasks;
 
-        well = true;
         look_at_services();
-        if (!well)
-            sss_call(SSS_DONE, 1, 0, 0, 0, 0, 0);
         sss_wait_word(&SSS_INFO->tasks, seen, SSS_FOREVER);
     }
 }
@@ -360,20 +369,18 @@ int main(int argc, char **argv)
     long length = sss_call(SSS_JOB, (uint64_t)job_bytes, sizeof(job_bytes), 0, 0, 0, 0);
     struct json_value options, next;
     bool served;
-    /* behind a restart: the step to go on with, and in bit 0 whether one has failed */
-    uint64_t token = 0;
+    uint64_t first = 0; /* step; behind a restart not 0 */
 
     if (length < 0 || json_check(job_bytes, (size_t)length, &job) != NULL)
         return 1;
     if (argc > 1 && json_check(argv[1], strlen(argv[1]), &options) == NULL &&
         json_field(&options, "next", &next))
-        json_uint(&next, &token);
-    well = (token & 1) == 0;
+        json_uint(&next, &first);
     served = start_services();
-    if (token == 0)
+    if (first == 0)
         wait_for_start();
     if (served)
-        run_steps((long)(token >> 1));
+        run_steps((long)first);
     finish();
     supervise();
 }
