@@ -138,13 +138,13 @@ static void start_anew(struct service *service)
     service->task = task > 0 ? task : 0;
 }
 
-static void say_done(bool went_well)
+/* At once: the fabric ends the run at an instant that follows from this frame's. */
+static void say_failed(void)
 {
-    sss_call(SSS_DONE, went_well ? 0 : 1, 0, 0, 0, 0, 0);
+    sss_call(SSS_DONE, 1, 0, 0, 0, 0, 0);
 }
 
-/* Services that have ended are reported once, and one that failed at once: the fabric ends the run at
- * an instant that follows from this frame's. */
+/* Services that have ended are reported once. */
 static void look_at_services(void)
 {
     bool was_well = well;
@@ -164,7 +164,7 @@ static void look_at_services(void)
         start_anew(&services[i]);
     }
     if (!well)
-        say_done(false);
+        say_failed();
     well = well && was_well;
 }
 
@@ -283,15 +283,17 @@ static int run_task(const char *app, const struct json_value *entry, long step)
 static void tell_step(long step, const char *app, int status)
 {
     sss_record("{\"type\":\"step\",\"step\":%ld,\"app\":\"%s\",\"status\":%d}", step, app, status);
-    if (status != 0)
+    if (status != 0) {
         well = false;
+        say_failed();
+    }
 }
 
-/* Does not come back: the step to go on with goes with it, see main. */
+/* Does not come back: what init must know afterwards goes with it, see main. */
 static void restart_step(long step)
 {
     tell_step(step, "restart", 0);
-    sss_call(SSS_RESTART, (uint64_t)(step + 1), 0, 0, 0, 0, 0);
+    sss_call(SSS_RESTART, (uint64_t)(step + 1) << 1 | !well, 0, 0, 0, 0, 0);
 }
 
 static void run_step(const struct json_value *entry, long step)
@@ -321,7 +323,7 @@ static void run_steps(long first)
     if (!json_field(&job, "steps", &list))
         return;
     json_walk_start(&walk, &list);
-    for (; well && json_walk_next(&walk, NULL, &entry); step++)
+    for (; json_walk_next(&walk, NULL, &entry); step++)
         if (step >= first)
             run_step(&entry, step);
 }
@@ -350,7 +352,7 @@ static void finish(void)
 {
     look_at_services();
     sss_record("{\"type\":\"done\",\"status\":%d}", well ? 0 : 1);
-    say_done(well);
+    sss_call(SSS_DONE, well ? 0 : 1, 0, 0, 0, 0, 0);
 }
 
 /* Services go on serving. */
@@ -369,18 +371,20 @@ int main(int argc, char **argv)
     long length = sss_call(SSS_JOB, (uint64_t)job_bytes, sizeof(job_bytes), 0, 0, 0, 0);
     struct json_value options, next;
     bool served;
-    uint64_t first = 0; /* step; behind a restart not 0 */
+    /* behind a restart: the step to go on with, and in bit 0 whether one has failed */
+    uint64_t token = 0;
 
     if (length < 0 || json_check(job_bytes, (size_t)length, &job) != NULL)
         return 1;
     if (argc > 1 && json_check(argv[1], strlen(argv[1]), &options) == NULL &&
         json_field(&options, "next", &next))
-        json_uint(&next, &first);
+        json_uint(&next, &token);
+    well = (token & 1) == 0;
     served = start_services();
-    if (first == 0)
+    if (token == 0)
         wait_for_start();
     if (served)
-        run_steps((long)first);
+        run_steps((long)(token >> 1));
     finish();
     supervise();
 }

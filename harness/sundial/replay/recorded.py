@@ -64,9 +64,10 @@ def read_recorded(folder: Path) -> Recorded:
     if run.clock != "virtual":
         _refuse(folder, "was made under the real clock")
     complete = document.get("status") == "complete"
-    end_ns = document["time"]["virtual_ns"] if complete else (document.get("error") or {}).get("end_ns")
+    part, field = ("time", "virtual_ns") if complete else ("error", "end_ns")
+    end_ns = (document.get(part) or {}).get(field)
     if not isinstance(end_ns, int):
-        _refuse(folder, f"is {document.get('status')}, and was cut short")
+        _refuse(folder, "has no length" if complete else f"is {document.get('status')}, and was cut short")
     try:
         experiment = recorded_experiment(document)
     except BadInput as error:

@@ -201,7 +201,7 @@ class GuestFiles:
 
 
 def look_at_all(files: Sequence[GuestFiles], *, may_give_up: bool = False) -> list[Fault]:
-    """New faults in the files of all machines; that a client gave up is no fault if it may."""
+    """New faults in the files of all machines, without those of clients that gave up if they may."""
     found = [bad for file in files for bad in file.look()]
     return [bad for bad in found if not (may_give_up and _gave_up(bad))]
 

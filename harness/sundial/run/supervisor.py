@@ -135,7 +135,11 @@ Event = (
     | GuestFailed
     | GuestExceeded
     | JobDone
-    | FabricFinished | FabricStands | FabricEnded | Hung | Tick
+    | FabricFinished
+    | FabricStands
+    | FabricEnded
+    | Hung
+    | Tick
 )
 
 
@@ -227,7 +231,9 @@ class Supervisor:
         if self.verdict is None:
             decided = self._running(event, now) if self.phase is Phase.RUNNING else self._finishing(event, now)
             if decided is not None:
-                self.verdict = self._failing.verdict(self._finished if isinstance(decided, Finished) else None) or decided
+                self.verdict = (
+                    self._failing.verdict(self._finished if isinstance(decided, Finished) else None) or decided
+                )
                 self.phase = Phase.OVER
         return self.verdict
 

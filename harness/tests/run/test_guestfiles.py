@@ -78,7 +78,10 @@ def test_the_first_error_is_reported_and_the_first_of_a_client_that_gave_up(tmp_
     """However many lines there are, and whenever they are read."""
     samples = tmp_path / "samples.jsonl"
     files = GuestFiles("client", tmp_path)
-    gave_up, error = '{"type":"binding","app":"echo-client","ok":false}\n', '{"type":"error","app":"%s","message":"m"}\n'
+    gave_up, error = (
+        '{"type":"binding","app":"echo-client","ok":false}\n',
+        '{"type":"error","app":"%s","message":"m"}\n',
+    )
     samples.write_text(gave_up + gave_up + error % "first" + error % "second")
     assert [(bad.message.split()[0], bad.gave_up) for bad in files.look() if isinstance(bad, GuestFailed)] == [
         ("echo-client", True),

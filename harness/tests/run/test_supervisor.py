@@ -103,7 +103,10 @@ UNLUCKY = GuestFailed("client", "echo-client failed: no answer for the server's 
 @pytest.mark.parametrize(
     ("events", "named"),
     [
-        ([JobDone("client", 1, "raw-client ended with status 4")], "client: its job failed: raw-client ended with status 4"),
+        (
+            [JobDone("client", 1, "raw-client ended with status 4")],
+            "client: its job failed: raw-client ended with status 4",
+        ),
         ([JOB, JobDone("server", 1)], "client: its job failed: status 1"),
         ([ERROR, JOB], "client: its job failed: status 1"),
         ([ERROR, JobDone("server", 1), JOB], "server: echo-server failed: signal 11"),
