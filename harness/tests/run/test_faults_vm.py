@@ -83,7 +83,7 @@ def test_a_server_application_that_crashes_in_the_middle(tmp_path: Path, clock: 
     assert record["error"]["machine"] == "server"
     if clock == "virtual":
         # An exact instant: the program's end, and `linger` after it.
-        again = LiveRun(tmp_path / "hurt.yaml", tmp_path / "again", "--clock", clock)
+        again = LiveRun(tmp_path / "hurt.yaml", tmp_path / "again", files=files)
         assert again.end()[0] == 4
         assert again.record()["error"] == record["error"]
         assert record["error"]["end_ns"] == record["time"]["virtual_ns"]
