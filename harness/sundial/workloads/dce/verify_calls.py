@@ -97,18 +97,29 @@ def uncaused(call: Call, exchange: Exchange, later: Exchange, settings: Settings
     """Fragments that were sent again though all that the two sides of the call had sent by then had come, in order.
 
     `exchange`: without what its server did not take. `later`: of the next call of the activity, whose request
-    acknowledges this one: it may have been lost, too. A server whose clients acknowledge later than it sends again
+    acknowledges this one: it may have been lost, too. A ping that crosses the response asks for it. A server whose clients acknowledge later than it sends again
     needs no other cause.
     """
     for way, kinds in (("request", REQUEST), ("reply", RESPONSE)):
         hasty = way == "reply" and settings.resend_ns <= settings.ack_delay_ns
         for each, pdu in exchange.again(kinds) if not hasty else ():
-            lost_ack = way == "reply" and _disturbed(later, each.at_ns)
-            if not lost_ack and not _disturbed(exchange, each.at_ns):
+            asked = way == "reply" and (_disturbed(later, each.at_ns) or _crossed(exchange, each.at_ns))
+            if not asked and not _disturbed(exchange, each.at_ns):
                 seen = f"{words(pdu)}, when all had come"
                 yield Finding(
                     call.id, f"{way}.retransmissions", "a loss, a drop or an overtaking before", seen, each.rows
                 )
+
+
+def _crossed(exchange: Exchange, at_ns: int) -> bool:
+    """Whether a ping came by then, and behind the response, that had left before the response had come: a server in
+    state `final` answers it with the response (C706 chapter 10)."""
+    left_ns = max((each.at_ns for each in exchange.first(RESPONSE).values()), default=at_ns)
+    came_ns = exchange.whole_ns(RESPONSE)
+    sent = [each for each, pdu in exchange.sent if pdu.type == Type.PING and (came_ns is None or each.at_ns < came_ns)]
+    came = [each.whole_ns for each, pdu in exchange.arrived if pdu.type == Type.PING]
+    # The k-th that left is no later than the k-th that came.
+    return any(left_ns < each < at_ns for each in came[: len(sent)])
 
 
 def _disturbed(exchange: Exchange, at_ns: int) -> bool:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sundial.judge.replay import Histories
 from sundial.observe import Octets
 from sundial.verify.conservation import Transit
-from sundial.workloads.dce.expect_pdu import HEADER, Type, parse
+from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type, parse
 from sundial.workloads.dce.verify_calls import Exchange, uncaused
 from sundial.workloads.dce.verify_client import Call
 from sundial.workloads.dce.verify_counters import COUNTED, Bounds, Reports, Totals, check_batch, check_server, pauses
@@ -190,6 +190,26 @@ def test_a_fragment_that_goes_again_needs_a_loss() -> None:
     assert not list(uncaused(call, exchange(2002), Exchange(), Settings()))
     (finding,) = uncaused(call, exchange(2, 2002), Exchange(), Settings())
     assert finding[:2] == (5, "request.retransmissions")
+
+
+@pytest.mark.parametrize(("left", "came", "caused"), [(5, 9, True), (5, 6, False), (11, 15, False)])
+def test_a_response_that_goes_again_needs_a_ping_that_crossed_it(left: int, came: int, caused: bool) -> None:
+    """It leaves at 8 ms, is whole at 10 ms and leaves again at 20 ms."""
+
+    def sent(kind: Type, at_ms: int, *, back: bool = False) -> tuple[Datagram, Pdu]:
+        data = encode(pdu(kind))
+        return replace(datagram(data, back=back), at_ns=at_ms * MS), parse(data)
+
+    def arrived(kind: Type, at_ms: int, *, back: bool = False) -> tuple[Datagram, Pdu]:
+        data = encode(pdu(kind))
+        return replace(datagram(data, sent=False, back=back), whole_ns=at_ms * MS), parse(data)
+
+    replies = [sent(Type.RESPONSE, at_ms, back=True) for at_ms in (8, 20)]
+    exchanged = Exchange(
+        [sent(Type.REQUEST, 1), sent(Type.PING, left), *replies],
+        [arrived(Type.REQUEST, 2), arrived(Type.PING, came), arrived(Type.RESPONSE, 10, back=True)],
+    )
+    assert (not list(uncaused(Call(0, SUNDIAL, 1, id=5), exchanged, Exchange(), Settings()))) == caused
 
 
 def test_a_fragment_that_goes_again_since_its_server_did_not_take_it() -> None:
