@@ -97,8 +97,8 @@ def uncaused(call: Call, exchange: Exchange, later: Exchange, settings: Settings
     """Fragments that were sent again though all that the two sides of the call had sent by then had come, in order.
 
     `exchange`: without what its server did not take. `later`: of the next call of the activity, whose request
-    acknowledges this one: it may have been lost, too. A ping that crosses the response asks for it. A server whose clients acknowledge later than it sends again
-    needs no other cause.
+    acknowledges this one: it may have been lost, too. A ping that crosses the response asks for it. A server whose
+    clients acknowledge later than it sends again needs no other cause.
     """
     for way, kinds in (("request", REQUEST), ("reply", RESPONSE)):
         hasty = way == "reply" and settings.resend_ns <= settings.ack_delay_ns
