@@ -95,7 +95,7 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
     steps = paths(lanes, calls)
     totals = sums(steps)
     for call in calls:
-        expected, seen = call.end_ns - call.start_ns, totals.get(call.number)
+        expected, seen = call.end_ns - call.start_ns, totals.get(call.number, 0)
         if seen != expected:
             rows.append(Finding(call.number, "steps", f"{expected} ns, the round trip", f"{seen} ns"))
     rows += [
@@ -104,7 +104,7 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
     _write(target, steps)
     summary = {
         "calls": len(calls),
-        "exact": sum(totals.get(call.number) == call.end_ns - call.start_ns for call in calls),
+        "exact": sum(totals.get(call.number, 0) == call.end_ns - call.start_ns for call in calls),
         "stamps": sum(len(trace.stamps) for trace in traces.values()),
         "repeated": sum(trace.repeated for trace in traces.values()),
     }

@@ -56,7 +56,7 @@ def reconnected(run: RunDirectory, calls: SocketCalls, frames: pl.DataFrame) -> 
     over_tcp = calls.table.filter(pl.col("transport") == "tcp", pl.col("start_ns").is_not_null())
     if over_tcp["ok"].all():
         return calls
-    opened, carried = _accepted(frames), _carried(frames)
+    opened, carried, begun = _accepted(frames), _carried(frames), _begun(frames)
     unclaimed = {pair: dict(ports) for pair, ports in opened.items()}
     between = ["client_address", "server_address", "server_port"]
     for *pair, port in over_tcp.select(*between, "client_port").unique().iter_rows():
@@ -65,7 +65,8 @@ def reconnected(run: RunDirectory, calls: SocketCalls, frames: pl.DataFrame) -> 
     threads = over_tcp.sort("start_ns", "id").group_by(*between, "client", "thread", maintain_order=True)
     for (*pair, _, _), part in threads:
         asked = {port: at for (*there, port), at in carried.items() if there == pair}
-        ports |= _ports(part, opened.get(tuple(pair), {}), unclaimed.get(tuple(pair), {}), asked)
+        first = {port: at for (*there, port), at in begun.items() if there == pair}
+        ports |= _ports(part, opened.get(tuple(pair), {}), unclaimed.get(tuple(pair), {}), asked, first)
     # A call whose client could not connect has no connection.
     unconnected = over_tcp.filter(pl.col("error").str.starts_with(_UNCONNECTED).fill_null(False))
     ports |= dict.fromkeys(unconnected["id"], 0)
@@ -101,28 +102,39 @@ def _carried(frames: pl.DataFrame) -> dict[tuple[Any, ...], set[int]]:
     return {tuple(key): set(xids) for *key, xids in named.group_by(ends).agg(pl.col("rpc_xid").unique()).iter_rows()}
 
 
+def _begun(frames: pl.DataFrame) -> dict[tuple[Any, ...], int]:
+    """When clients first sent data over TCP: by addresses, server's port and client's."""
+    data = frames.filter(pl.col("protocol") == IP_PROTOCOL["tcp"], pl.col("tcp_length") > 0, pl.col("fate").is_null())
+    ends = ["source", "target", "target_port", "source_port"]
+    return {tuple(key): at for *key, at in data.group_by(ends).agg(pl.col("time_ns").min()).iter_rows()}
+
+
 def _ports(
     part: pl.DataFrame,
     opened: Mapping[int, int],
     unclaimed: dict[int, int],
     carried: Mapping[int, Collection[int]],
+    begun: Mapping[int, int],
 ) -> dict[int, int]:
     """By call of a thread whose calls fail: the port of the connection that it opened last. It opens one before the
     first call of a batch, or behind a call that failed, before the next one ends. It takes its ports from `unclaimed`,
-    which no batch names; of several that where its xid was seen (`carried`, by port)."""
+    which no batch names; of several that where its xid was seen (`carried`, by port), or the first that began with data
+    (`begun`) behind the call's start: another thread may have opened one in the same instant."""
     found: dict[int, int] = {}
     port, free_from, again = None, None, True
     batches = set(part.filter(~pl.col("ok"))["batch"])
-    columns = ["id", "batch", "ok", "client_port", "end_ns", "xid"]
+    columns = ["id", "batch", "ok", "client_port", "start_ns", "end_ns", "xid"]
     rows = part.select(columns).rows()
-    for place, (call, batch, ok, named, end, xid) in enumerate(rows):
+    for place, (call, batch, ok, named, start, end, xid) in enumerate(rows):
         again = again or (place > 0 and rows[place - 1][1] != batch)
         if again and batch in batches:
             inside = [each for each, at in opened.items() if (free_from is None or free_from <= at) and at <= end]
             with_it = [each for each in inside if xid in carried.get(each, ())]
             new = next(iter(with_it), None)
             if new is None:
-                new = named if named in inside else next((each for each in inside if each in unclaimed), None)
+                free = [each for each in inside if each in unclaimed]
+                behind = {each: begun[each] for each in free if start <= begun.get(each, start - 1)}
+                new = named if named in inside else min(behind, key=behind.__getitem__, default=next(iter(free), None))
             if new is not None:
                 unclaimed.pop(new, None)
                 port = new
