@@ -35,6 +35,7 @@ from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
 from sundial.verify.frames import with_places
 from sundial.verify.handed_in import latest_hand_in
+from sundial.verify.headers.arp import unresolved
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
@@ -109,6 +110,11 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         settings=calls.settings,
         lines=None if network is None else contentions(network, frames),
         transit=transit,
+        unresolved=unresolved(
+            corruption.intact(frames),
+            dict(ports.filter(~pl.col("joins")).select("end", "machine").iter_rows()),
+            partial(octets_of, files=files),
+        ),
     )
     if len(analysis.uncaused):
         held = held_back(run, on_wire, files)

@@ -8,6 +8,8 @@ something was sent again the congestion window has changed, and only sum, larges
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import polars as pl
 
 from sundial.expect.ip import TCP_HEADER, TCP_TIMESTAMPS
@@ -16,9 +18,25 @@ from sundial.verify.frames import DROPPED
 
 
 def with_legs(calls: pl.DataFrame, legs: pl.DataFrame) -> pl.DataFrame:
-    """One row for each call and direction with what is expected of it."""
-    columns = ["id", "transport", "protocol", "kind", "ok", "retransmits", "error", "server_port"]
+    """One row for each call and direction with what is expected of it. `calls` as of `without_addresses`."""
+    columns = ["id", "transport", "protocol", "kind", "ok", "retransmits", "error", "server_port", "unaddressed"]
     return calls.select(columns).rename({"id": "call"}).join(legs, on="kind", how="inner")
+
+
+def without_addresses(
+    calls: pl.DataFrame, unresolved: Mapping[str, Sequence[tuple[int, int]]], *, exact_time: bool
+) -> pl.DataFrame:
+    """Adds `unaddressed`: ARP had no answer for the client during the call (`headers.arp.unresolved`, by machine), so
+    that its kernel may have dropped requests. `exact_time`: samples and capture share one clock."""
+    met = [
+        (pl.col("client") == machine)
+        & ((pl.col("start_ns") <= end) & (begin <= pl.col("end_ns")) if exact_time else pl.lit(value=True)).fill_null(
+            True
+        )
+        for machine, stretches in unresolved.items()
+        for begin, end in stretches
+    ]
+    return calls.with_columns(unaddressed=pl.any_horizontal(pl.lit(value=False), *met))
 
 
 def dropped_frames(frames: pl.DataFrame) -> pl.DataFrame:
@@ -71,7 +89,7 @@ def check_attempts(
     requested = pl.when(goes).then(pl.col("retransmits").cast(pl.Int64) + 1).otherwise(0)
     # The client's kernel took no more than those before: a socket buffer without room, or an ICMP message that came.
     refused = pl.col("error").str.contains("Unable to send|cannot send").fill_null(False).cast(pl.Int64)
-    least = requested - pl.col("dropped") - refused
+    least = pl.when("unaddressed").then(0).otherwise(requested - pl.col("dropped") - refused)
     right = (pl.col("attempts") <= requested) & (pl.col("attempts") >= least)
     right = pl.when(requested.is_null()).then(pl.col("attempts") > 0).otherwise(right)
     answered = requests.select("call", pl.col("complete").alias("asked"))
