@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast, get_args
 
 from sundial import limits
 from sundial.errors import BadInput, RunFailed
@@ -33,7 +33,10 @@ LOGS = WRITTEN.state / ".sundial" / "log"
 """Tracebacks of faults of Sundial itself."""
 DOWN_S = 5.0
 """So long a topology that does not answer may take to be down."""
-VERIFY, REPORT = "sundial.verify", "sundial.report.build"
+VERIFY, REPORT, FIGURES = "sundial.verify", "sundial.report.build", "matplotlib.figure"
+Report = Literal["now", "later", "no"]
+"""What `run` writes: a report with its figures, one that says them in words, or none."""
+REPORTS = get_args(Report)
 OTHER_RULE = "other"
 WARMING_NICE = 5
 """Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
@@ -253,8 +256,8 @@ def usage() -> list[Any]:
 
 
 @contextlib.contextmanager
-def warm_evaluation(*, report: bool) -> Iterator[None]:
-    """Meanwhile import what `verify_run` and perhaps `build_report` need, in time that the machines leave over.
+def warm_evaluation(report: Report) -> Iterator[None]:
+    """Meanwhile import what `verify_run` and such a report need, in time that the machines leave over.
 
     Nothing else may be imported meanwhile: two threads that enter one package from both ends deadlock. On leaving,
     no import is in progress.
@@ -264,7 +267,7 @@ def warm_evaluation(*, report: bool) -> Iterator[None]:
     def work() -> None:
         os.nice(WARMING_NICE)  # Linux: of this thread alone
         with contextlib.suppress(Exception):  # `verify_run` raises the same error
-            for room in (VERIFY, REPORT) if report else (VERIFY,):
+            for room in {"no": (VERIFY,), "later": (VERIFY, REPORT), "now": (VERIFY, REPORT, FIGURES)}[report]:
                 if not left.is_set():
                     named_room(room)
 
