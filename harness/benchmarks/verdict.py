@@ -15,7 +15,7 @@ from benchmarks.boot import has_called
 from benchmarks.command import sundial
 from benchmarks.context import Context
 from benchmarks.figure import Figure, Outcome, below
-from sundial.cli.rooms import REPORTS
+from sundial.cli.evaluation import REPORTS
 
 SUBJECT = "from the command to the verdict, 8 calls from a snapshot"
 CALLS = ["--set", "calls=2", "--set", "sizes=64"]

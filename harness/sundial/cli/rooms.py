@@ -11,13 +11,12 @@ import contextlib
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from sundial import limits
 from sundial.errors import BadInput, RunFailed
@@ -33,13 +32,8 @@ LOGS = WRITTEN.state / ".sundial" / "log"
 """Tracebacks of faults of Sundial itself."""
 DOWN_S = 5.0
 """So long a topology that does not answer may take to be down."""
-VERIFY, REPORT, FIGURES = "sundial.verify", "sundial.report.build", "matplotlib.figure"
-Report = Literal["now", "later", "no"]
-"""What `run` writes: a report with its figures, one that says them in words, or none."""
-REPORTS = get_args(Report)
+VERIFY, REPORT = "sundial.verify", "sundial.report.build"
 OTHER_RULE = "other"
-WARMING_NICE = 5
-"""Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
 
 
 def check_state() -> None:
@@ -253,31 +247,6 @@ def usage() -> list[Any]:
     if shared:
         rows.append(room.of_places("shared cache", [Path(shared)], "may be removed at any time"))
     return rows
-
-
-@contextlib.contextmanager
-def warm_evaluation(report: Report) -> Iterator[None]:
-    """Meanwhile import what `verify_run` and such a report need, in time that the machines leave over.
-
-    Nothing else may be imported meanwhile: two threads that enter one package from both ends deadlock. On leaving,
-    no import is in progress.
-    """
-    left = threading.Event()
-
-    def work() -> None:
-        os.nice(WARMING_NICE)  # Linux: of this thread alone
-        with contextlib.suppress(Exception):  # `verify_run` raises the same error
-            for room in {"no": (VERIFY,), "later": (VERIFY, REPORT), "now": (VERIFY, REPORT, FIGURES)}[report]:
-                if not left.is_set():
-                    named_room(room)
-
-    thread = threading.Thread(target=work, name="warming")
-    thread.start()
-    try:
-        yield
-    finally:
-        left.set()
-        thread.join()
 
 
 def verify_run(path: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from sundial.cli import completion, outcome, rooms, sweep_rooms
+from sundial.cli import completion, evaluation, outcome, rooms, sweep_rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.programs import events_of, print_events, print_programs, programs_of
 from sundial.cli.runs import captures, reference_to
@@ -70,7 +70,7 @@ class _Run(Verb):
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
 @click.option(
     "--report",
-    type=click.Choice(rooms.REPORTS),
+    type=click.Choice(evaluation.REPORTS),
     default="later",
     help="When figures of the report are drawn. later (default): by `sundial report`, and in words until then; "
     "no: write none.",
@@ -98,7 +98,7 @@ def run(
     connect: str,
     recipe: str | None,
     cold: bool,
-    report: rooms.Report,
+    report: evaluation.Report,
     twice: bool,
     hog: int | None,
     dry_run: bool,
@@ -212,7 +212,7 @@ def one(
     connect: str,
     recipe: str | None,
     cold: bool,
-    report: rooms.Report,
+    report: evaluation.Report,
     shown: Progress,
     ended: outcome.Outcome | None = None,
 ) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def one(
         cold,
         tuple(sys.argv),
         recipe=recipe,
-        while_running=partial(rooms.warm_evaluation, report),
+        while_running=partial(evaluation.imported_meanwhile, report),
     )
     began, ended = time.monotonic(), ended or outcome.Outcome(None, None, "")
     if experiment.variant:
@@ -269,7 +269,7 @@ def _name(experiment: Experiment) -> str:
     return f"{experiment.scenario.name} {experiment.variant}".strip()
 
 
-def _evaluate(folder: Path, report: rooms.Report, shown: Progress) -> tuple[dict[str, Any], str | None]:
+def _evaluate(folder: Path, report: evaluation.Report, shown: Progress) -> tuple[dict[str, Any], str | None]:
     """The verdict and, if asked for, the path of the report."""
     shown.say("verifying the capture")
     verdict = rooms.verify_run(folder)

@@ -14,6 +14,7 @@ import click
 from ruamel.yaml import YAML
 
 from sundial.cli import completion, rooms
+from sundial.cli.evaluation import Report
 from sundial.cli.run import one, print_result
 from sundial.cli.talk import Verb, progress
 from sundial.errors import BadInput, VerificationFailed
@@ -140,7 +141,7 @@ def try_(topology: str, programs: tuple[str, ...]) -> None:
         raise VerificationFailed(f"{result['path']}: verification failed: {what}")
 
 
-def _made(experiment: Experiment, shown: Progress, *, report: rooms.Report) -> dict[str, Any]:
+def _made(experiment: Experiment, shown: Progress, *, report: Report) -> dict[str, Any]:
     return one(experiment, None, connect=EMBEDDED, recipe=None, cold=False, report=report, shown=shown)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sundial.cli import rooms
+from sundial.cli import evaluation
 from sundial.cli.main import COMMANDS, sundial
 from sundial.machines.waiting import wait_until
 from sundial.model.catalog import ROOT
@@ -94,19 +94,24 @@ def test_rooms_that_evaluate_captures_are_imported_at_a_low_priority(
 ) -> None:
     """By a thread. An error of an import is ignored there."""
     monkeypatch.syspath_prepend(tmp_path)
-    for name, more in (("a_verifier", ""), ("a_reporter", "raise ImportError")):
+    for name, more in (
+        ("a_verifier", ""),
+        ("its_kinds", "def verifiers(): verifiers.seen = threading.get_ident()"),
+        ("a_reporter", "raise ImportError"),
+    ):
         program = f"import os, threading\nseen = os.getpriority(os.PRIO_PROCESS, 0), threading.get_ident()\n{more}"
         (tmp_path / f"{name}.py").write_text(program)
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    monkeypatch.setattr(rooms, "VERIFY", "a_verifier")
-    monkeypatch.setattr(rooms, "REPORT", "a_reporter")
+    monkeypatch.setattr(evaluation, "VERIFY", "a_verifier")
+    monkeypatch.setattr(evaluation, "VERIFIERS", ("its_kinds",))
+    monkeypatch.setattr(evaluation, "REPORT", "a_reporter")
     threads = set(threading.enumerate())
-    with rooms.warm_evaluation("later"):
+    with evaluation.imported_meanwhile("later"):
         for thread in set(threading.enumerate()) - threads:
             thread.join()
     priority, importer = sys.modules.pop("a_verifier").seen
-    assert (priority, os.getpriority(os.PRIO_PROCESS, 0)) == (own + rooms.WARMING_NICE, own)
-    assert importer != threading.get_ident()
+    assert (priority, os.getpriority(os.PRIO_PROCESS, 0)) == (own + evaluation.NICE, own)
+    assert importer == sys.modules.pop("its_kinds").verifiers.seen != threading.get_ident()
 
 
 def test_no_import_is_in_progress_when_the_machines_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,9 +119,9 @@ def test_no_import_is_in_progress_when_the_machines_have_ended(tmp_path: Path, m
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "a_slow_verifier.py").write_text("import time\nbegun = True\ntime.sleep(0.3)\nended = True\n")
     (tmp_path / "a_late_reporter.py").write_text("")
-    monkeypatch.setattr(rooms, "VERIFY", "a_slow_verifier")
-    monkeypatch.setattr(rooms, "REPORT", "a_late_reporter")
-    with rooms.warm_evaluation("later"):
+    monkeypatch.setattr(evaluation, "VERIFY", "a_slow_verifier")
+    monkeypatch.setattr(evaluation, "REPORT", "a_late_reporter")
+    with evaluation.imported_meanwhile("later"):
         wait_until(lambda: hasattr(sys.modules.get("a_slow_verifier"), "begun"), seconds=60, what="the import")
     assert sys.modules.pop("a_slow_verifier").ended
     assert "a_late_reporter" not in sys.modules
