@@ -72,7 +72,7 @@ images: setup ## Build the images and choose their recipe (KERNEL=tuned, or BUIL
 
 .PHONY: run
 run: setup ## Run the main job: quickstart (SCENARIO=..., TOPOLOGY=..., RUN_OPTIONS=...)
-	@./sundial run $(SCENARIO) $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(RUN_OPTIONS)
+	@./sundial run $(SCENARIO) --report now $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(RUN_OPTIONS)
 
 .PHONY: topology
 topology: setup ## Boot the machines of TOPOLOGY and leave them up (sundial exec, console, down)

@@ -57,7 +57,7 @@ def _once(folder: Path, clock: Clock, cold: bool) -> Moments:
     called: list[float] = []
 
     def look() -> None:
-        if not called and _has_called(partial / "samples.jsonl"):
+        if not called and has_called(partial / "samples.jsonl"):
             called.append(time.time())
             started.append((partial / "domain.xml").stat().st_mtime)
 
@@ -75,7 +75,7 @@ def _once(folder: Path, clock: Clock, cold: bool) -> Moments:
     return Moments(called[0] - began, called[0] - started[0])
 
 
-def _has_called(samples: Path) -> bool:
+def has_called(samples: Path) -> bool:
     """A sample is there: rows are arrays, everything else is objects."""
     try:
         return "\n[" in samples.read_text(errors="replace")

@@ -68,7 +68,7 @@ def once(context: Context, *options: str) -> Quickstart:
                 found.pss[pid] = max(found.pss.get(pid, 0), pss)
                 found.rss[pid] = max(found.rss.get(pid, 0), rss)
 
-    arguments = ["run", "quickstart", "--out", str(out), *options]
+    arguments = ["run", "quickstart", "--report", "now", "--out", str(out), *options]
     found.wall_s = sundial(arguments, deadline_s=DEADLINE_S, log=context.folder / "log", look=look, poll_s=0.05)
     found.virtual_s = json.loads((out / "run.json").read_text())["time"]["virtual_ns"] / 1e9
     found.calls = json.loads((out / "verify.json").read_text())["calls"]

@@ -17,11 +17,13 @@ SAMPLES_LINE_BYTES = 1 << 20
 
 NOTES = "notes.json"
 """In a run directory: what the user wrote about the run."""
+CHECK = "check.json"
+"""In a run directory: what the program of `expect.check` said."""
 
 if TYPE_CHECKING:
     from sundial.data.run import Run, open_run
 
-__all__ = ["EPOCH_NS", "NOTES", "SAMPLES_LINE_BYTES", "Run", "__version__", "open_run"]
+__all__ = ["CHECK", "EPOCH_NS", "NOTES", "SAMPLES_LINE_BYTES", "Run", "__version__", "open_run"]
 _OF_NOTEBOOKS = {"Run": "sundial.data.run", "open_run": "sundial.data.run"}
 """What a notebook imports from here; it is imported when it is asked for, because commands must start quickly."""
 

@@ -5,10 +5,13 @@ Python's own start-up answers Ctrl-C with a traceback. -S leaves most of it to t
 hiding modules of the same names, and what takes long are the imports: a second on a busy host.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
 
+# Imports and tables make many objects that stay: looking for garbage among them every 700 takes a tenth of a short run.
+gc.set_threshold(100_000)
 # Pydantic has none here, and looking for them reads what every package says of itself.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 if sys.dont_write_bytecode:

@@ -11,7 +11,6 @@ import contextlib
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,8 +34,6 @@ DOWN_S = 5.0
 """So long a topology that does not answer may take to be down."""
 VERIFY, REPORT = "sundial.verify", "sundial.report.build"
 OTHER_RULE = "other"
-WARMING_NICE = 5
-"""Of the thread that imports while machines run: below theirs, yet not so low that a busy host stops it."""
 
 
 def check_state() -> None:
@@ -250,31 +247,6 @@ def usage() -> list[Any]:
     if shared:
         rows.append(room.of_places("shared cache", [Path(shared)], "may be removed at any time"))
     return rows
-
-
-@contextlib.contextmanager
-def warm_evaluation(*, report: bool) -> Iterator[None]:
-    """Meanwhile import what `verify_run` and perhaps `build_report` need, in time that the machines leave over.
-
-    Nothing else may be imported meanwhile: two threads that enter one package from both ends deadlock. On leaving,
-    no import is in progress.
-    """
-    left = threading.Event()
-
-    def work() -> None:
-        os.nice(WARMING_NICE)  # Linux: of this thread alone
-        with contextlib.suppress(Exception):  # `verify_run` raises the same error
-            for room in (VERIFY, REPORT) if report else (VERIFY,):
-                if not left.is_set():
-                    named_room(room)
-
-    thread = threading.Thread(target=work, name="warming")
-    thread.start()
-    try:
-        yield
-    finally:
-        left.set()
-        thread.join()
 
 
 def verify_run(path: Path) -> dict[str, Any]:

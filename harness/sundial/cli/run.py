@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from sundial.cli import completion, outcome, rooms, sweep_rooms
+from sundial.cli import completion, evaluation, outcome, rooms, sweep_rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.programs import events_of, print_events, print_programs, programs_of
 from sundial.cli.runs import captures, reference_to
@@ -68,7 +68,14 @@ class _Run(Verb):
 @connect_option
 @recipe_option
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
-@click.option("--report/--no-report", default=True, help="Write the report (default), or leave it to `sundial report`.")
+@click.option(
+    "--report",
+    type=click.Choice(evaluation.REPORTS),
+    default="later",
+    help="When figures of the report are drawn. later (default): by `sundial report`, and in words until then; "
+    "no: write none.",
+)
+@click.option("--no-report", "report", flag_value="no", help="The same as --report no.")
 @click.option("--twice", is_flag=True, help="Run again, and compare captures, samples and outputs byte by byte.")
 @click.option(
     "--hog",
@@ -91,7 +98,7 @@ def run(
     connect: str,
     recipe: str | None,
     cold: bool,
-    report: bool,
+    report: evaluation.Report,
     twice: bool,
     hog: int | None,
     dry_run: bool,
@@ -132,7 +139,7 @@ def run(
             print_json(results if len(results) > 1 else results[0])
         else:
             for result in results:
-                print_result(result)
+                print_result(result, drawn=report != "later")
         differing = [result for result in results if (result.get("again") or {}).get("difference")]
         if differing:
             first, again = differing[0]["path"], differing[0]["again"]
@@ -148,7 +155,7 @@ def _again(made: Path, out: Path | None, count: int, make: Callable[..., dict[st
     """The same run beside `count` busy loops, compared with the first."""
     shown.say("running again")
     with hogs(count):
-        again = make(None if out is None else made.with_name(f"{made.name}-again"), report=False)
+        again = make(None if out is None else made.with_name(f"{made.name}-again"), report="no")
     return {
         "path": again["path"],
         "verdict": again["verdict"],
@@ -205,7 +212,7 @@ def one(
     connect: str,
     recipe: str | None,
     cold: bool,
-    report: bool,
+    report: evaluation.Report,
     shown: Progress,
     ended: outcome.Outcome | None = None,
 ) -> dict[str, Any]:
@@ -218,7 +225,7 @@ def one(
         cold,
         tuple(sys.argv),
         recipe=recipe,
-        while_running=partial(rooms.warm_evaluation, report=report),
+        while_running=partial(evaluation.imported_meanwhile, report),
     )
     began, ended = time.monotonic(), ended or outcome.Outcome(None, None, "")
     if experiment.variant:
@@ -229,7 +236,7 @@ def one(
         # A verdict and a report of what there is, to find the cause. An error here must not hide the failure.
         verdict: dict[str, Any] | None = None
         with contextlib.suppress(Exception):
-            if error.folder is not None and (report or ended.is_asked_for):
+            if error.folder is not None and (report != "no" or ended.is_asked_for):
                 verdict, _ = _evaluate(error.folder, report, shown)
         ended.add(_name(experiment), verdict, error.folder, error, time.monotonic() - began)
         raise
@@ -262,14 +269,14 @@ def _name(experiment: Experiment) -> str:
     return f"{experiment.scenario.name} {experiment.variant}".strip()
 
 
-def _evaluate(folder: Path, report: bool, shown: Progress) -> tuple[dict[str, Any], str | None]:
+def _evaluate(folder: Path, report: evaluation.Report, shown: Progress) -> tuple[dict[str, Any], str | None]:
     """The verdict and, if asked for, the path of the report."""
     shown.say("verifying the capture")
     verdict = rooms.verify_run(folder)
-    if not report:
+    if report == "no":
         return verdict, None
     shown.say("writing the report")
-    return verdict, str(rooms.build_report(folder))
+    return verdict, str(rooms.build_report(folder, drawn=report == "now"))
 
 
 def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] | None:
@@ -277,8 +284,8 @@ def _first_mismatch(run: str, verdict: dict[str, Any]) -> dict[str, str | None] 
     return None if found is None else {"words": found.words, "open": found.open, "rule": found.rule}
 
 
-def print_result(result: dict[str, Any]) -> None:
-    """What `sundial run` prints about a run."""
+def print_result(result: dict[str, Any], *, drawn: bool) -> None:
+    """What `sundial run` prints about a run; how figures of its report are drawn, if they are not."""
     name = shlex.quote(reference_to(Path(result["path"])))
     click.echo(f"run      {result['path']}")
     if result["variant"]:
@@ -314,4 +321,6 @@ def print_result(result: dict[str, Any]) -> None:
         click.echo(f"report   {result['report']}")
     for capture in result["captures"]:
         click.echo(f"capture  {capture}")
+    if not drawn:
+        say(typed(f"draw its figures with: ./sundial report {name}"))
     say(f"open it with: ./sundial open {name}")

@@ -14,6 +14,7 @@ import click
 from ruamel.yaml import YAML
 
 from sundial.cli import completion, rooms
+from sundial.cli.evaluation import Report
 from sundial.cli.run import one, print_result
 from sundial.cli.talk import Verb, progress
 from sundial.errors import BadInput, VerificationFailed
@@ -128,11 +129,11 @@ def try_(topology: str, programs: tuple[str, ...]) -> None:
             if nic.address is not None
         }
         with progress(quiet=False) as shown:
-            made = _made(first, shown, report=False)
+            made = _made(first, shown, report="no")
             found = learned(rooms.verify_run(Path(made["path"])).get("problems") or [])
             scenario = document(given, topology, found, owners)
-            result = _made(_load(file, scenario), shown, report=True) if found else made
-    print_result(result)
+            result = _made(_load(file, scenario), shown, report="later") if found else made
+    print_result(result, drawn=False)
     click.echo("\n# The scenario to keep, in a file NAME.yaml for: ./sundial run NAME.yaml")
     click.echo(_text(scenario), nl=False)
     if result["verdict"] != "pass":
@@ -140,7 +141,7 @@ def try_(topology: str, programs: tuple[str, ...]) -> None:
         raise VerificationFailed(f"{result['path']}: verification failed: {what}")
 
 
-def _made(experiment: Experiment, shown: Progress, *, report: bool) -> dict[str, Any]:
+def _made(experiment: Experiment, shown: Progress, *, report: Report) -> dict[str, Any]:
     return one(experiment, None, connect=EMBEDDED, recipe=None, cold=False, report=report, shown=shown)
 
 

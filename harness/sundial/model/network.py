@@ -194,7 +194,7 @@ class Network:
         """The segments on the way of frames from one interface to another, in order; both are in one domain."""
         if near.segment == far.segment:
             return [near.segment]
-        import networkx as nx  # takes a tenth of a second, and few topologies need it
+        import networkx as nx  # takes a third of a second, and few topologies need it
 
         graph = nx.Graph()
         for node in self.nodes:

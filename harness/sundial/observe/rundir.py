@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sundial import EPOCH_NS, NOTES
+from sundial import CHECK, EPOCH_NS, NOTES
 from sundial.errors import BadInput
 
 ALLOWED = "what 'sundial run' wrote"
 
-CHECK = "check.json"
-"""What the program of `expect.check` said."""
 PRODUCTS = (
     CHECK,
     "verify.json",

@@ -11,12 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator
 
-from sundial.report import palette, plotting, registry
+from sundial.report import painting, palette, plotting, registry
 from sundial.report.plotting import Drawing, EndLabel
 from sundial.report.workload import BOTH_DIRECTIONS, Curve, Look
 
@@ -67,7 +63,7 @@ def latency_throughput(
     log_x = plotting.geometric(sizes)
     direct = len(looks) <= MOST_END_LABELS
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         names = [] if direct else [look.label for look in looks.values()] + ["wire minimum"] * bool(floors)
         columns, more = plotting.legend_rows(figure, names)
         place = plotting.margins(
@@ -106,8 +102,8 @@ def _latency_seen(table: pl.DataFrame, look: Look) -> str:
 
 
 def _latency(
-    axis: Axes, table: pl.DataFrame, looks: Mapping[Curve, Look], floors: Mapping[Curve, WireMinimum], log_x: bool,
-    direct: bool,
+    axis: painting.Axes, table: pl.DataFrame, looks: Mapping[Curve, Look], floors: Mapping[Curve, WireMinimum],
+    log_x: bool, direct: bool,
 ) -> list[EndLabel]:  # fmt: skip
     unit, scale = plotting.time_unit(plotting.greatest(table["rtt_median_us"]))
     labels: list[EndLabel] = []
@@ -147,7 +143,11 @@ def _latency(
 
 
 def _throughput(
-    axis: Axes, table: pl.DataFrame, looks: Mapping[Curve, Look], floors: Mapping[Curve, WireMinimum], log_x: bool
+    axis: painting.Axes,
+    table: pl.DataFrame,
+    looks: Mapping[Curve, Look],
+    floors: Mapping[Curve, WireMinimum],
+    log_x: bool,
 ) -> list[EndLabel]:
     labels: list[EndLabel] = []
     shown: list[float] = []
@@ -185,7 +185,11 @@ def _throughput(
 
 
 def _beyond(
-    axis: Axes, table: pl.DataFrame, looks: Mapping[Curve, Look], floors: Mapping[Curve, WireMinimum], log_x: bool
+    axis: painting.Axes,
+    table: pl.DataFrame,
+    looks: Mapping[Curve, Look],
+    floors: Mapping[Curve, WireMinimum],
+    log_x: bool,
 ) -> list[EndLabel]:
     """Median round trip less the wire minimum of the same size."""
     rests: dict[Curve, list[tuple[int, float]]] = {}
@@ -228,7 +232,7 @@ def _echoes(curve: Curve) -> bool:
     return registry.moves(curve[0], curve[2]) == BOTH_DIRECTIONS
 
 
-def _line(axis: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
+def _line(axis: painting.Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:
     axis.plot(
         x, y, color=look.colour, linestyle=look.dashes, label=look.label,
         marker=look.marker if len(x) <= MARKED_SIZES else None, markersize=3.8, markeredgewidth=0.6,
@@ -245,7 +249,7 @@ def spread(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fold
     sizes = table["size"].unique().sort().to_list()
     log_x = plotting.geometric(sizes)
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         columns, place = _room_for_labels(figure, looks, top=0.2)
         axis = figure.subplots(1, 1, gridspec_kw=place)
         labels = []
@@ -268,7 +272,9 @@ def spread(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fold
     return plotting.draw("series-spread", "Spread of the series", caption, folder, height, paint, seen=seen)
 
 
-def _room_for_labels(figure: Figure, looks: Mapping[Curve, Look], *, top: float) -> tuple[int, dict[str, float]]:
+def _room_for_labels(
+    figure: painting.Figure, looks: Mapping[Curve, Look], *, top: float
+) -> tuple[int, dict[str, float]]:
     """Columns of the legend (0: names stand at the ends of their curves) and the margins that leave room for it."""
     if len(looks) <= MOST_END_LABELS:
         return 0, plotting.margins(figure, left=0.72, right=1.55, top=top, bottom=0.52)
@@ -277,13 +283,13 @@ def _room_for_labels(figure: Figure, looks: Mapping[Curve, Look], *, top: float)
     return columns, plotting.margins(figure, left=0.72, right=0.4, top=top + 0.35 + more, bottom=0.52)
 
 
-def _put_labels(figure: Figure, panels: Sequence[tuple[Axes, list[EndLabel]]], columns: int) -> None:
+def _put_labels(figure: painting.Figure, panels: Sequence[tuple[painting.Axes, list[EndLabel]]], columns: int) -> None:
     """The names of the curves, where `_room_for_labels` left room for them; those without a curve stay at the edge."""
     if not columns:
         for axis, labels in panels:
             plotting.end_labels(axis, labels)
         return
-    handles: dict[str, Artist] = {}
+    handles: dict[str, painting.Artist] = {}
     for axis, labels in panels:
         for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(name, handle)
@@ -308,7 +314,7 @@ def troubles(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fo
     sizes = table["size"].unique().sort().to_list()
     log_x = plotting.geometric(sizes)
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         columns, place = _room_for_labels(figure, looks, top=0.35)
         axes = figure.subplots(2, 1, sharex=True, gridspec_kw={"hspace": 0.3, **place})
         found = []
@@ -325,7 +331,7 @@ def troubles(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fo
             plotting.panel_title(axis, name)
             if not labels:
                 axis.text(0.5, 0.5, "none", transform=axis.transAxes, ha="center", va="center", color=palette.MUTED)
-                axis.yaxis.set_major_locator(FixedLocator([0]))
+                axis.yaxis.set_major_locator(painting.FixedLocator([0]))
             found.append((axis, labels))
         _put_labels(figure, found, columns)
         plotting.size_axis(axes[1], sizes, log=log_x)

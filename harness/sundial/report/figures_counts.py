@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from sundial.expect.atm import CELL_PAYLOAD
-from sundial.report import palette, plotting, registry
+from sundial.report import painting, palette, plotting, registry
 from sundial.report.figures import MARKED_SIZES, PacketLine, of_curve
 from sundial.report.plotting import Drawing
 from sundial.report.workload import BOTH_DIRECTIONS, Curve, Look
@@ -36,7 +33,7 @@ def packets(
     sizes = sorted({*seen["size"].to_list(), *(size for line in lines.values() for size in line.sizes)})
     counts = [*seen[unit].to_list(), *(most for line in lines.values() for most in line.most)]
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         place = plotting.margins(figure, left=0.5, right=0.15, top=0.32, bottom=0.52)
         columns = 1 if plotting.is_narrow(figure) else 2
         grid = figure.subplots(
@@ -49,7 +46,7 @@ def packets(
         )
         # All share both axes: what is set on one of them holds for all.
         grid.flat[0].set_ylim(0, max(counts, default=1) * 1.12 + 0.3)
-        grid.flat[0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        grid.flat[0].yaxis.set_major_locator(painting.MaxNLocator(4, integer=True))
         step = 1480 if max(sizes) >= 2 * 1480 else None
         plotting.size_axis(grid.flat[0], sizes, step=step, label=False, log=log_x)
         for row, curve in enumerate(present):
@@ -78,7 +75,7 @@ def _packets_seen(table: pl.DataFrame, look: Look, unit: str) -> str:
     return said + (f", not as expected at {wrong} sizes" if wrong else ", as expected at every size")
 
 
-def _packet_panel(axis: Axes, seen: pl.DataFrame, line: PacketLine | None, look: Look, unit: str) -> None:
+def _packet_panel(axis: painting.Axes, seen: pl.DataFrame, line: PacketLine | None, look: Look, unit: str) -> None:
     if line:
         axis.step(line.sizes, line.most, where="post", color=palette.WIRE, linewidth=1.0)
         if line.fewest != line.most:
@@ -111,7 +108,7 @@ def saw(
         return None
     height = 0.75 + 1.5 * len(present)
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         place = plotting.margins(figure, left=0.5, right=0.15, top=0.32, bottom=0.52)
         columns = 1 if plotting.is_narrow(figure) else 2
         grid = figure.subplots(
@@ -129,7 +126,7 @@ def saw(
             if index % columns == 0:
                 axis.set_ylabel("cells")
         grid.flat[0].set_ylim(bottom=0)
-        grid.flat[0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        grid.flat[0].yaxis.set_major_locator(painting.MaxNLocator(4, integer=True))
 
     said = "; ".join(f"{looks[curve].label}: {_saw_seen(lines[curve, 'request'])}" for curve in present)
     return plotting.draw(
@@ -142,7 +139,7 @@ def _beyond(size: int, count: int) -> float:
     return count - size / CELL_PAYLOAD
 
 
-def _saw_panel(axis: Axes, seen: pl.DataFrame, line: PacketLine | None, look: Look) -> None:
+def _saw_panel(axis: painting.Axes, seen: pl.DataFrame, line: PacketLine | None, look: Look) -> None:
     if line:
         beyond = [_beyond(size, count) for size, count in zip(line.sizes, line.most, strict=True)]
         axis.plot(line.sizes, beyond, color=palette.WIRE, linewidth=0.8)

@@ -7,12 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from sundial.report import palette, plotting
+from sundial.report import painting, palette, plotting
 from sundial.report.figures import greatest_seen, of_curve
 from sundial.report.plotting import Drawing
 from sundial.report.stats import ecdf
@@ -43,7 +39,7 @@ def stages(
     sizes = table["size"].unique().sort().to_list()
     log_x = plotting.geometric(sizes)
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         rows, columns = plotting.grid_shape(len(present), 1 if plotting.is_narrow(figure) else 2)
         ncols, more = plotting.legend_rows(figure, [name for _, name, _ in names])
         place = plotting.margins(figure, left=0.6, right=0.25, top=0.72 + more, bottom=0.52)
@@ -58,7 +54,7 @@ def stages(
         top = plotting.greatest(table["rtt"]) / scale
         # All share both axes: what is set on one of them holds for all.
         grid.flat[0].set_ylim(0, top * 1.05 if top else 1)
-        grid.flat[0].yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        grid.flat[0].yaxis.set_major_locator(painting.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         if len(sizes) > FEW_SIZES:
             plotting.size_axis(grid.flat[0], sizes, log=log_x, label=False, most=8)
         else:
@@ -81,7 +77,7 @@ def stages(
             plotting.panel_title(axis, looks[present[index]].label)
             if index % columns == 0:
                 axis.set_ylabel(f"time of a call ({unit})")
-        handles = [Patch(facecolor=colour, label=name) for _, name, colour in names]
+        handles = [painting.Patch(facecolor=colour, label=name) for _, name, colour in names]
         plotting.legend(figure, handles, ncols)
 
     seen = "; ".join(_stages_seen(of_curve(table, curve), looks[curve]) for curve in present)
@@ -100,7 +96,9 @@ def _stages_seen(table: pl.DataFrame, look: Look) -> str:
     return f"{look.label}: of a call the wire takes {' and '.join(said)}"
 
 
-def _bars(axis: Axes, sizes: Sequence[int], x: Sequence[int], layers: list[list[float]], colours: list[str]) -> None:
+def _bars(
+    axis: painting.Axes, sizes: Sequence[int], x: Sequence[int], layers: list[list[float]], colours: list[str]
+) -> None:
     """Stacks at the sizes `x`; panels share the axis, so a place belongs to a size of the whole figure."""
     places = [sizes.index(size) for size in x]
     base = [0.0] * len(x)
@@ -109,11 +107,11 @@ def _bars(axis: Axes, sizes: Sequence[int], x: Sequence[int], layers: list[list[
         base = [low + more for low, more in zip(base, layer, strict=True)]
 
 
-def _size_places(axis: Axes, sizes: Sequence[int]) -> None:
+def _size_places(axis: painting.Axes, sizes: Sequence[int]) -> None:
     """Sets up x for `_bars`."""
-    axis.xaxis.set_major_locator(FixedLocator(list(range(len(sizes)))))
+    axis.xaxis.set_major_locator(painting.FixedLocator(list(range(len(sizes)))))
     axis.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: str(sizes[int(value)]) if 0 <= value < len(sizes) else "")
+        painting.FuncFormatter(lambda value, _: str(sizes[int(value)]) if 0 <= value < len(sizes) else "")
     )
     axis.set_xlim(-0.6, len(sizes) - 0.4)
 
@@ -130,7 +128,7 @@ def distributions(
         return None
     height = 1.0 + 2.1 * plotting.grid_shape(len(chosen), 2)[0]
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         rows, columns = plotting.grid_shape(len(chosen), 1 if plotting.is_narrow(figure) else 2)
         ncols, more = plotting.legend_rows(figure, [look.label for look in looks.values()])
         place = plotting.margins(figure, left=0.75, right=0.2, top=0.75 + more, bottom=0.52)
@@ -154,8 +152,8 @@ def distributions(
                     )  # fmt: skip
             _time_axis(axis, least / scale, most / scale)
             axis.set_ylim(0, 1.02)
-            axis.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-            axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+            axis.yaxis.set_major_locator(painting.FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+            axis.yaxis.set_major_formatter(painting.FuncFormatter(lambda value, _: f"{100 * value:g} %"))
             axis.grid(True, axis="x")
             plotting.panel_title(axis, f"{chosen[index]} bytes")
             axis.set_xlabel(f"round trip ({unit})")
@@ -176,18 +174,18 @@ def _times_seen(calls: pl.DataFrame, looks: Mapping[Curve, Look]) -> str:
     )
 
 
-def _time_axis(axis: Axes, low: float, high: float) -> None:
+def _time_axis(axis: painting.Axes, low: float, high: float) -> None:
     if low > 0 and high > 20 * low:
         axis.set_xscale("log")
         subs = (1.0, 2.0, 5.0) if high < 200 * low else (1.0,)
-        axis.xaxis.set_major_locator(LogLocator(base=10, subs=subs, numticks=9))
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.xaxis.set_major_locator(painting.LogLocator(base=10, subs=subs, numticks=9))
+        axis.xaxis.set_minor_formatter(painting.NullFormatter())
         axis.set_xlim(low / 1.1, high * 1.1)
     else:
         pad = 0.04 * (high - low) or 0.02 * high or 1.0
         axis.set_xlim(low - pad, high + pad)
-        axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.xaxis.set_major_locator(painting.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axis.xaxis.set_major_formatter(painting.FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def clients(
@@ -201,7 +199,7 @@ def clients(
     height = 1.05 + 0.26 * len(names) * len(chosen) + 0.25 * len(chosen)
     unit, scale = plotting.time_unit(plotting.greatest(summary["rtt_median_us"]))
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         ncols, more = plotting.legend_rows(figure, [look.label for look in looks.values()])
         place = plotting.margins(figure, left=1.35, right=0.2, top=0.6 + more, bottom=0.52)
         axes = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.06, **place})
@@ -229,9 +227,9 @@ def clients(
             axis.grid(True, axis="both")
             axis.set_xlabel(label)
             most = 3 if plotting.is_narrow(figure) else 6
-            axis.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+            axis.xaxis.set_major_locator(painting.MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
         axes[0].set_ylim(position - 1.1, -0.7)
-        axes[0].yaxis.set_major_locator(FixedLocator(ticks))
+        axes[0].yaxis.set_major_locator(painting.FixedLocator(ticks))
         axes[0].set_yticklabels(labels)
         plotting.legend(figure, list(handles.values()), ncols)
 

@@ -14,16 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import polars as pl
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from sundial.report import palette
+from sundial.report import painting, palette
 from sundial.whole import whole
 
 WIDTH_IN = 9.6
@@ -122,7 +115,7 @@ def draw(
     caption: str,
     folder: Path,
     height_in: float,
-    paint: Callable[[Figure], None],
+    paint: Callable[[painting.Figure], None],
     *,
     seen: str = "",
     narrow_height_in: float | None = None,
@@ -132,7 +125,7 @@ def draw(
     made = _pictures.get()
     svg = narrow = ""
     if made.painted:
-        with mpl.rc_context(STYLE), _uncollected():  # type: ignore[arg-type]
+        with painting.rc_context(STYLE), _uncollected():  # type: ignore[arg-type]
             figure, svg = _painted(WIDTH_IN, height_in, paint)
             if made.png:
                 with whole(folder / f"{stem}.png") as beside:
@@ -155,9 +148,11 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _painted(width_in: float, height_in: float, paint: Callable[[Figure], None]) -> tuple[Figure, str]:
-    figure = Figure(figsize=(width_in, height_in))
-    FigureCanvasAgg(figure)
+def _painted(
+    width_in: float, height_in: float, paint: Callable[[painting.Figure], None]
+) -> tuple[painting.Figure, str]:
+    figure = painting.Figure(figsize=(width_in, height_in))
+    painting.FigureCanvasAgg(figure)
     paint(figure)
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
@@ -195,7 +190,13 @@ def size_ticks(low: int, high: int, step: int | None = None, most: int = 9) -> l
 
 
 def size_axis(
-    axis: Axes, sizes: Sequence[int], *, step: int | None = None, label: bool = True, most: int = 9, log: bool = False
+    axis: painting.Axes,
+    sizes: Sequence[int],
+    *,
+    step: int | None = None,
+    label: bool = True,
+    most: int = 9,
+    log: bool = False,
 ) -> None:
     """Sets up x as the argument size in bytes."""
     low, high = min(sizes), max(sizes)
@@ -204,15 +205,17 @@ def size_axis(
         axis.set_xscale("symlog", base=2, linthresh=max(1, min([size for size in sizes if size > 0], default=1)))
         ticks = [0] if low == 0 else []
         powers = [2**k for k in range(1, 40) if low <= 2**k <= high]
-        axis.xaxis.set_major_locator(FixedLocator(ticks + powers[:: max(1, math.ceil(len(powers) / most))]))
-        axis.xaxis.set_minor_locator(FixedLocator([]))
+        axis.xaxis.set_major_locator(painting.FixedLocator(ticks + powers[:: max(1, math.ceil(len(powers) / most))]))
+        axis.xaxis.set_minor_locator(painting.FixedLocator([]))
         axis.set_xlim(low if low == 0 else low * 0.9, high * 1.02)
     else:
         low = 0 if low <= 0.03 * high else low
-        axis.xaxis.set_major_locator(FixedLocator(size_ticks(low, high, step, most)))
+        axis.xaxis.set_major_locator(painting.FixedLocator(size_ticks(low, high, step, most)))
         pad = 0.012 * (high - low) or 8
         axis.set_xlim(low - pad, high + pad)
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0f}"))
+    axis.xaxis.set_major_formatter(
+        painting.FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0f}")
+    )
     if label:
         axis.set_xlabel(SIZE)
 
@@ -236,17 +239,17 @@ def time_unit(largest_us: float) -> tuple[str, float]:
     return ("ms", 1e3) if largest_us >= 2_000 else ("µs", 1.0)
 
 
-def value_axis(axis: Axes, label: str, low: float, high: float, *, log: bool) -> None:
+def value_axis(axis: painting.Axes, label: str, low: float, high: float, *, log: bool) -> None:
     """Sets up y from zero (linear) or from just under the least value (logarithmic)."""
     if log:
         axis.set_yscale("log")
         axis.set_ylim(low / 1.25, high * 1.35)
-        axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
-        axis.yaxis.set_minor_formatter(NullFormatter())
+        axis.yaxis.set_major_locator(painting.LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
+        axis.yaxis.set_minor_formatter(painting.NullFormatter())
     else:
         axis.set_ylim(0, high * 1.07 if high > 0 else 1.0)
-        axis.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_major_locator(painting.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axis.yaxis.set_major_formatter(painting.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_ylabel(label)
 
 
@@ -259,7 +262,7 @@ class EndLabel:
     colour: str
 
 
-def end_labels(axis: Axes, labels: Sequence[EndLabel], gap_pt: float = 12.0) -> None:
+def end_labels(axis: painting.Axes, labels: Sequence[EndLabel], gap_pt: float = 12.0) -> None:
     """Writes labels right of the axes at their lines' ends, moved apart where they would touch.
 
     Limits and place of the axes must be final.
@@ -316,7 +319,7 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return result
 
 
-def panel_title(axis: Axes, text: str) -> None:
+def panel_title(axis: painting.Axes, text: str) -> None:
     """A small heading above one panel."""
     axis.set_title(text, loc="left")
 
@@ -332,13 +335,13 @@ def grid_shape(panels: int, most_columns: int) -> tuple[int, int]:
 LEGEND: dict[str, Any] = {"loc": "upper left", "fontsize": 8.5, "handlelength": 1.6, "columnspacing": 1.8}
 
 
-def legend_rows(figure: Figure, labels: Sequence[str], *, left_in: float = 0.6) -> tuple[int, float]:
+def legend_rows(figure: painting.Figure, labels: Sequence[str], *, left_in: float = 0.6) -> tuple[int, float]:
     """Columns of a legend `left_in` inches from the left, as many as fit, and by how many inches it is higher than one
     row; the figure grows by as many."""
     if not labels:
         return 1, 0.0
     room = figure.get_figwidth() - left_in - 0.1
-    handles = [Line2D([], [], label=label) for label in labels]
+    handles = [painting.Line2D([], [], label=label) for label in labels]
     one_row = _legend_size(figure, handles[:1], 1)[1]
     for columns in range(min(len(labels), MOST_LEGEND_COLUMNS), 0, -1):
         width, height = _legend_size(figure, handles, columns)
@@ -349,7 +352,7 @@ def legend_rows(figure: Figure, labels: Sequence[str], *, left_in: float = 0.6) 
     return columns, more
 
 
-def _legend_size(figure: Figure, handles: Sequence[Line2D], columns: int) -> tuple[float, float]:
+def _legend_size(figure: painting.Figure, handles: Sequence[painting.Line2D], columns: int) -> tuple[float, float]:
     """Width and height of a legend, in inches."""
     trial = figure.legend(handles=list(handles), ncols=columns, **LEGEND)
     box = trial.get_window_extent()
@@ -357,13 +360,15 @@ def _legend_size(figure: Figure, handles: Sequence[Line2D], columns: int) -> tup
     return box.width / figure.dpi, box.height / figure.dpi
 
 
-def legend(figure: Figure, handles: Sequence[Artist], columns: int, *, left_in: float = 0.6, **style: Any) -> None:
+def legend(
+    figure: painting.Figure, handles: Sequence[painting.Artist], columns: int, *, left_in: float = 0.6, **style: Any
+) -> None:
     """The legend above all panels, for which `legend_rows` found the columns."""
     anchor = (left_in / figure.get_figwidth(), 1.0)
     figure.legend(handles=list(handles), bbox_to_anchor=anchor, ncols=columns, **LEGEND, **style)
 
 
-def margins(figure: Figure, *, left: float, right: float, top: float, bottom: float) -> dict[str, float]:
+def margins(figure: painting.Figure, *, left: float, right: float, top: float, bottom: float) -> dict[str, float]:
     """Fractions for a grid of axes from margins in inches."""
     return {
         "left": left / figure.get_figwidth(),

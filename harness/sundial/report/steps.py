@@ -8,11 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from sundial.report import palette, plotting
+from sundial.report import painting, palette, plotting
 from sundial.report.figures import of_curve
 from sundial.report.plotting import Drawing
 from sundial.report.tables import Column, Table, decimal, numbers, size_text, whole, words
@@ -110,7 +107,7 @@ def picture(call: pl.DataFrame, stem: str, title: str, folder: Path, caption: st
     unit, scale = plotting.time_unit(length_us)
     height = 0.9 + 1.25 * len(lanes)
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         place = plotting.margins(figure, left=0.85, right=0.75, top=0.35, bottom=0.5)
         axis = figure.add_axes(
             (place["left"], place["bottom"], place["right"] - place["left"], place["top"] - place["bottom"])
@@ -139,7 +136,7 @@ def picture(call: pl.DataFrame, stem: str, title: str, folder: Path, caption: st
     return plotting.draw(stem, title, caption, folder, height, paint, seen=f"Of {length_us:.1f} µs: {seen}")
 
 
-def _lanes(axis: Axes, lanes: Sequence[str], length: float) -> None:
+def _lanes(axis: painting.Axes, lanes: Sequence[str], length: float) -> None:
     axis.set_xlim(-0.01 * length, 1.01 * length)
     axis.set_ylim(-len(lanes) + 0.65, 1.05)
     axis.set_yticks([-place for place in range(len(lanes))], [name or WIRE for name in lanes])
@@ -148,20 +145,22 @@ def _lanes(axis: Axes, lanes: Sequence[str], length: float) -> None:
     axis.grid(False, axis="y")
 
 
-def _solid(axis: Axes, node: str, step: str, level: float, start: float, end: float, client: str) -> None:
+def _solid(axis: painting.Axes, node: str, step: str, level: float, start: float, end: float, client: str) -> None:
     """A step on the path; the end of each is a gap, so that they can be told apart."""
     colour = palette.LINE_OUT if not node else palette.CLIENT if node == client else palette.SERVER
     waiting = step == "send"
     width, alpha = (3.0, 0.45) if waiting else (7.0, 1.0)
     axis.add_line(
-        Line2D([start, end], [level, level], color=colour, linewidth=width, alpha=alpha, solid_capstyle="butt")
+        painting.Line2D([start, end], [level, level], color=colour, linewidth=width, alpha=alpha, solid_capstyle="butt")
     )
     axis.add_line(
-        Line2D([end, end], [level - 0.06, level + 0.06], color=palette.PAPER, linewidth=0.5, solid_capstyle="butt")
+        painting.Line2D(
+            [end, end], [level - 0.06, level + 0.06], color=palette.PAPER, linewidth=0.5, solid_capstyle="butt"
+        )
     )
 
 
-def _names(axis: Axes, rows: Sequence[tuple[int, str, float, float]], length: float) -> None:
+def _names(axis: painting.Axes, rows: Sequence[tuple[int, str, float, float]], length: float) -> None:
     """The longest steps' names above their beginnings, as many as there is room for."""
     figure = axis.get_figure()
     gap = length * LABEL_GAP * (3 if plotting.is_narrow(figure) else 1)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from sundial.observe.rundir import CHECK
+from sundial import CHECK
 from sundial.run.interrupts import Interrupts
 from sundial.whole import whole
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, pairwise
 
-import networkx as nx
 import polars as pl
 
 from sundial.observe import RunDirectory, octets_of
@@ -119,18 +118,22 @@ def _capture() -> pl.Expr:
 def _ways(joining: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Between any two captures: the ports that a frame passes, with its direction there and `step`; and the captures
     on the way."""
-    graph = nx.Graph()
+    joins = []
     for _, part in joining.with_columns(capture=_capture()).group_by("machine", maintain_order=True):
         places = part.select("capture", "end").rows()
         for (one, near), (other, far) in combinations(places, 2):
-            graph.add_edge(one, other, ends={one: near, other: far})
+            joins.append((one, other, {"ends": {one: near, other: far}}))
     steps, on_way = [], []
-    for begin, ways in nx.all_pairs_shortest_path(graph):
-        for end, way in ways.items():
-            on_way += [(begin, end, capture) for capture in way]
-            for one, other in pairwise(way):
-                ends = graph.edges[one, other]["ends"]
-                steps += [(begin, end, ends[one], INBOUND, -1), (begin, end, ends[other], OUTBOUND, 1)]
+    if joins:
+        import networkx as nx  # takes a third of a second, and few topologies need it
+
+        graph = nx.Graph(joins)
+        for begin, ways in nx.all_pairs_shortest_path(graph):
+            for end, way in ways.items():
+                on_way += [(begin, end, capture) for capture in way]
+                for one, other in pairwise(way):
+                    ends = graph.edges[one, other]["ends"]
+                    steps += [(begin, end, ends[one], INBOUND, -1), (begin, end, ends[other], OUTBOUND, 1)]
     names = ["from", "to", "end", "direction", "step"]
     kinds = (pl.String, pl.String, pl.String, pl.UInt8, pl.Int64)
     return (

@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
+from sundial import CHECK
 from sundial.model.network import Network
 from sundial.observe import RunDirectory, open_run, read_frames
 from sundial.observe.octets import octets_of
-from sundial.observe.rundir import CHECK
 from sundial.verify import (
     bounds,
     checks,

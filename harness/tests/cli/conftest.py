@@ -66,6 +66,8 @@ class FakeRooms:
         self.verdict: str | Exception = "pass"
         self.failure: BaseException | None = None
         self.evaluated: list[Path] = []
+        self.drawn: bool | None = None
+        """Whether the figures of the last report were."""
 
     def run(self, request: RunRequest, progress: Any) -> RunResult:
         self.requests.append(request)
@@ -88,8 +90,9 @@ class FakeRooms:
         return {"verdict": self.verdict, "calls": 12, "mismatches": int(bad), "unproven": ["push flags", "padding"],
                 "problems": [problem] if bad else []}  # fmt: skip
 
-    def build_report(self, path: Path, *, png: bool = False) -> Path:
+    def build_report(self, path: Path, *, png: bool = False, drawn: bool = True) -> Path:
         self.evaluated.append(path)
+        self.drawn = drawn
         return path / "report.html"
 
 

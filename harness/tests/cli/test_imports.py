@@ -11,10 +11,11 @@ from pathlib import Path
 import click
 import pytest
 
-from sundial.cli import rooms
+from sundial.cli import evaluation
 from sundial.cli.main import COMMANDS, sundial
 from sundial.machines.waiting import wait_until
 from sundial.model.catalog import ROOT
+from tests.verify.bed import RPC_PORT, Bed
 
 MODEL = {"pydantic", "ruamel.yaml"}
 MEASURED = {"matplotlib", "networkx", "numpy", "polars"}
@@ -57,24 +58,60 @@ def test_a_plan_is_made_without_what_evaluates_captures() -> None:
     assert imported("run", "quickstart", "--dry-run") == MODEL
 
 
+def test_machines_are_started_without_what_evaluates_captures() -> None:
+    """It is imported while they run."""
+    assert not MEASURED & _imported_by("sundial.run.runner")
+
+
+def test_runs_are_verified_and_figures_said_in_words_without_what_draws_them(tmp_path: Path) -> None:
+    bed = Bed(tmp_path / "run")
+    bed.batch("echo-client", "udp", 64, RPC_PORT, 700)
+    bed.udp_call(64, 0x11)
+    then = """
+from pathlib import Path
+from sundial.report.build import build_report
+from sundial.verify import segment, workload
+segment.verifiers(), workload.verifiers()
+build_report(Path(sys.argv[2]), drawn=sys.argv[3] == "drawn")
+"""
+    run = str(bed.write())
+    assert _imported_by("sundial.verify", then, run, "words") & MEASURED == {"numpy", "polars"}
+    assert "matplotlib" in _imported_by("sundial.verify", then, run, "drawn")
+
+
+def _imported_by(module: str, then: str = "", *words: str) -> set[str]:
+    """What of SLOW is imported by a module, and by what is done then."""
+    ask = (
+        f"import json, sys, {module}\n{then}\nprint([name for name in json.loads(sys.argv[1]) if name in sys.modules])"
+    )
+    program = [sys.executable, "-P", "-c", ask, json.dumps(sorted(SLOW)), *words]
+    done = subprocess.run(program, cwd=ROOT / "harness", capture_output=True, text=True, check=True, env=_environment())
+    return set(json.loads(done.stdout.replace("'", '"')))
+
+
 def test_rooms_that_evaluate_captures_are_imported_at_a_low_priority(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a thread. An error of an import is ignored there."""
     monkeypatch.syspath_prepend(tmp_path)
-    for name, more in (("a_verifier", ""), ("a_reporter", "raise ImportError")):
+    for name, more in (
+        ("a_verifier", ""),
+        ("its_kinds", "def verifiers(): verifiers.seen = threading.get_ident()"),
+        ("a_reporter", "raise ImportError"),
+    ):
         program = f"import os, threading\nseen = os.getpriority(os.PRIO_PROCESS, 0), threading.get_ident()\n{more}"
         (tmp_path / f"{name}.py").write_text(program)
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    monkeypatch.setattr(rooms, "VERIFY", "a_verifier")
-    monkeypatch.setattr(rooms, "REPORT", "a_reporter")
+    monkeypatch.setattr(evaluation, "VERIFY", "a_verifier")
+    monkeypatch.setattr(evaluation, "VERIFIERS", ("its_kinds",))
+    monkeypatch.setattr(evaluation, "REPORT", "a_reporter")
     threads = set(threading.enumerate())
-    with rooms.warm_evaluation(report=True):
+    with evaluation.imported_meanwhile("later"):
         for thread in set(threading.enumerate()) - threads:
             thread.join()
     priority, importer = sys.modules.pop("a_verifier").seen
-    assert (priority, os.getpriority(os.PRIO_PROCESS, 0)) == (own + rooms.WARMING_NICE, own)
-    assert importer != threading.get_ident()
+    assert (priority, os.getpriority(os.PRIO_PROCESS, 0)) == (own + evaluation.NICE, own)
+    assert importer == sys.modules.pop("its_kinds").verifiers.seen != threading.get_ident()
 
 
 def test_no_import_is_in_progress_when_the_machines_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,9 +119,9 @@ def test_no_import_is_in_progress_when_the_machines_have_ended(tmp_path: Path, m
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "a_slow_verifier.py").write_text("import time\nbegun = True\ntime.sleep(0.3)\nended = True\n")
     (tmp_path / "a_late_reporter.py").write_text("")
-    monkeypatch.setattr(rooms, "VERIFY", "a_slow_verifier")
-    monkeypatch.setattr(rooms, "REPORT", "a_late_reporter")
-    with rooms.warm_evaluation(report=True):
+    monkeypatch.setattr(evaluation, "VERIFY", "a_slow_verifier")
+    monkeypatch.setattr(evaluation, "REPORT", "a_late_reporter")
+    with evaluation.imported_meanwhile("later"):
         wait_until(lambda: hasattr(sys.modules.get("a_slow_verifier"), "begun"), seconds=60, what="the import")
     assert sys.modules.pop("a_slow_verifier").ended
     assert "a_late_reporter" not in sys.modules

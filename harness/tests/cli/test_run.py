@@ -63,6 +63,31 @@ def test_a_run_without_a_report(call: Call, fake: Any, captures: Path) -> None:
     assert json.loads(call("run", "quickstart", "--no-report", "--json").stdout)["report"] is None
 
 
+@pytest.mark.parametrize(
+    ("options", "drawn"), [((), False), (("--report", "later"), False), (("--report", "now"), True)]
+)
+def test_figures_of_a_report_are_drawn_when_they_are_asked_for(
+    call: Call, fake: Any, captures: Path, options: tuple[str, ...], drawn: bool
+) -> None:
+    result = call("run", "quickstart", *options)
+    assert (result.exit_code, fake.drawn) == (0, drawn)
+    assert f"report   {captures}/quickstart-1/report.html\n" in result.stdout
+    assert ("draw its figures with: ./sundial report quickstart-1\n" in result.stderr) is not drawn
+
+
+@pytest.mark.parametrize("options", [("--report", "no"), ("--report", "now", "--no-report")])
+def test_the_last_word_about_the_report_holds(call: Call, fake: Any, options: tuple[str, ...]) -> None:
+    result = call("run", "quickstart", *options)
+    assert (result.exit_code, fake.drawn) == (0, None)
+    assert "draw its figures" not in result.stderr
+
+
+def test_another_word_about_the_report_is_bad_usage(call: Call, fake: Any) -> None:
+    result = call("run", "quickstart", "--report", "soon")
+    assert (result.exit_code, fake.requests) == (2, [])
+    assert "'soon' is not one of 'now', 'later', 'no'" in result.stderr
+
+
 def test_a_mismatch_says_how_its_rule_is_explained(call: Call, fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.verdict = "fail"
     verify = fake.verify_run

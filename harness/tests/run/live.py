@@ -239,7 +239,7 @@ class LiveRun:
         argv = [*through, sys.executable, "-m", "sundial.cli"]
         if files is not None:
             argv = [*through, sys.executable, "-c", WITH_FILES, json.dumps(files)]
-        argv += ["run", str(scenario), *(() if report else ("--no-report",)), *options]
+        argv += ["run", str(scenario), "--report", "now" if report else "no", *options]
         argv += () if out is None else ("--out", str(out))
         self.process = start(
             argv,

@@ -33,7 +33,7 @@ _serving: list[subprocess.Popen[str]] = []
 
 def passed(scenario: Path, out: Path, *options: str, report: bool = False, seconds: float = END_S) -> str:
     """What `sundial run` says of a run that must verify; `out` is its directory, or the first part of their names."""
-    argv = ["run", str(scenario), "--out", str(out), *(() if report else ("--no-report",)), *options]
+    argv = ["run", str(scenario), "--out", str(out), "--report", "now" if report else "no", *options]
     said = out.with_name(f"{out.name}.said")
     ended = status(argv, said, seconds)
     output = said.read_text()

@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, MaxNLocator
 
-from sundial.report import palette, plotting
+from sundial.report import painting, palette, plotting
 from sundial.report.plotting import Drawing
 from sundial.segments.atm.report_pdus import OUTBOUND
 
@@ -130,9 +126,9 @@ def draw(name: str, call: CallSpan, drawn: pl.DataFrame, caption: str, folder: P
     long_us = max(_end(part) - plotting.least(part["start_us"]) for part in parts.values())
     height = 1.25 + 0.62 * most
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         narrow = plotting.is_narrow(figure)
-        handles = [Patch(facecolor=colour, label=MEANING[colour]) for colour in _used(parts)]
+        handles = [painting.Patch(facecolor=colour, label=MEANING[colour]) for colour in _used(parts)]
         columns, more = plotting.legend_rows(figure, [MEANING[colour] for colour in _used(parts)])
         place = plotting.margins(figure, left=1.15, right=0.2, top=0.72 + more, bottom=0.52)
         shape = (len(parts), 1) if narrow else (1, len(parts))
@@ -157,7 +153,7 @@ def draw(name: str, call: CallSpan, drawn: pl.DataFrame, caption: str, folder: P
     )  # fmt: skip
 
 
-def _panel(axis: Axes, part: pl.DataFrame, rows: list[str], zero_us: float, gap_pt: float) -> None:
+def _panel(axis: painting.Axes, part: pl.DataFrame, rows: list[str], zero_us: float, gap_pt: float) -> None:
     for place, row in enumerate(rows):
         cells = part.filter(pl.col("row") == row)
         bars = [(start - zero_us, wide) for start, wide in cells.select("start_us", "wide_us").iter_rows()]
@@ -167,9 +163,9 @@ def _panel(axis: Axes, part: pl.DataFrame, rows: list[str], zero_us: float, gap_
             start, end = plotting.least(group["start_us"]) - zero_us, _end(group) - zero_us
             words: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 7.5, "color": palette.MUTED}
             axis.text((start + end) / 2, place - 0.34, str(group["count"].sum()), **words)
-    axis.yaxis.set_major_locator(FixedLocator(list(range(len(rows)))))
+    axis.yaxis.set_major_locator(painting.FixedLocator(list(range(len(rows)))))
     axis.set_yticklabels(rows)
-    axis.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axis.xaxis.set_major_locator(painting.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axis.grid(visible=False, axis="y")
     axis.grid(visible=True, axis="x")
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sundial.expect.atm import LEC_ID
-from sundial.report import palette, plotting
+from sundial.report import painting, palette, plotting
 from sundial.report.plotting import Drawing
 from sundial.segments.atm.report_pdus import DATA_DIRECT, INBOUND, OUTBOUND
 
@@ -107,7 +105,7 @@ def draw(name: str, found: Sequence[Event], caption: str, folder: Path) -> Drawi
     zero_ns = found[0].at_ns
     height = 0.95 + 0.36 * len(found)
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         narrow = plotting.is_narrow(figure)
         place = plotting.margins(figure, left=0.78, right=0.5 if narrow else 0.6, top=0.45, bottom=0.2)
         axis = figure.subplots(1, 1, gridspec_kw=place)
@@ -125,7 +123,7 @@ def draw(name: str, found: Sequence[Event], caption: str, folder: Path) -> Drawi
     return plotting.draw(f"lane-{name}", "First exchange over LAN emulation", caption, folder, height, paint, seen=seen)
 
 
-def _arrow(axis: Axes, y: int, event: Event, lines: Sequence[str], zero_ns: int, narrow: bool) -> None:
+def _arrow(axis: painting.Axes, y: int, event: Event, lines: Sequence[str], zero_ns: int, narrow: bool) -> None:
     x1, x2 = lines.index(event.source), lines.index(event.target)
     colour = palette.SERVER if event.is_control else palette.CLIENT
     axis.annotate(

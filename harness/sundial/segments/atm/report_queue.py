@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from sundial.report import palette, plotting
+from sundial.report import painting, palette, plotting
 from sundial.report.plotting import Drawing
 
 Times = NDArray[np.float64]
@@ -117,7 +114,7 @@ def draw(
         return None
     height = 0.6 + 2.0 * len(shown)
 
-    def paint(figure: Figure) -> None:
+    def paint(figure: painting.Figure) -> None:
         place = plotting.margins(figure, left=0.6, right=1.0, top=0.35, bottom=0.52)
         grid = figure.subplots(len(shown), 1, squeeze=False, gridspec_kw={"hspace": 0.65, **place})
         for axis, port in zip(grid.flat, shown, strict=True):
@@ -129,7 +126,7 @@ def draw(
     return plotting.draw(f"queue-{name}", "Cells waiting in the switch", caption, folder, height, paint, seen=said)
 
 
-def _panel(axis: Axes, found: Waiting, losses: Times, limits: Mapping[str, int], peak: int) -> None:
+def _panel(axis: painting.Axes, found: Waiting, losses: Times, limits: Mapping[str, int], peak: int) -> None:
     first, last = busiest(found)
     pad = 0.03 * (last - first)
     inside = (found.at_ns >= first - pad) & (found.at_ns <= last + pad)
@@ -143,8 +140,8 @@ def _panel(axis: Axes, found: Waiting, losses: Times, limits: Mapping[str, int],
     axis.plot(lost, np.zeros(len(lost)), "|", color=palette.ALARM, markersize=9, markeredgewidth=1.2, clip_on=False)
     axis.set_ylim(0, 1.12 * max([peak, *near.values()]))
     axis.set_xlim((first - pad) / 1e6, (last + pad) / 1e6)
-    axis.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axis.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axis.yaxis.set_major_locator(painting.MaxNLocator(4, integer=True))
+    axis.xaxis.set_major_locator(painting.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axis.ticklabel_format(axis="x", useOffset=False)
     axis.set_ylabel("cells")
     plotting.end_labels(axis, [plotting.EndLabel(cells, title, palette.MUTED) for title, cells in near.items()])

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
 
-import networkx as nx
 import numpy as np
 import polars as pl
 
@@ -235,7 +234,12 @@ def rematched(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers, content
     """`copy` again, for frames of the same bytes of which one may have overtaken another: then what was sent first did
     not arrive first. Where the order of sending breaks a bound, another assignment that keeps all is taken."""
     out = copy.copy()
-    for same in np.unique(content[~span.right]):
+    doubtful = np.unique(content[~span.right])
+    if not len(doubtful):
+        return out
+    import networkx as nx  # takes a third of a second, and few runs need it
+
+    for same in doubtful:
         places = np.flatnonzero(content == same)
         arrival, sent = np.divmod(np.arange(len(places) ** 2), len(places))
         pairs = spans(way, copies, copy[places][sent], came_ns, places[arrival])
