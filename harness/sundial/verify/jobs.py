@@ -69,9 +69,19 @@ def _machines(run: RunDirectory, network: Network) -> Iterator[Finding]:
     }
     if seen != planned:
         yield Finding(None, "run.json nodes", *_difference(planned, seen))
+    end_ns = (run.document.get("time") or {}).get("virtual_ns")
+    for name, node in run.document["nodes"].items():
+        off_ns = network.offs_ns.get(name)
+        due = None if off_ns is None or end_ns is None or off_ns >= end_ns else off_ns
+        if node.get("off_ns") != due:
+            yield Finding(None, f"run.json nodes.{name}.off_ns", _instant(due), _instant(node.get("off_ns")))
     mtu = {name: segment.mtu for name, segment in network.captured.items()}
     if run.document.get("mtu") != mtu:
         yield Finding(None, "run.json mtu", str(mtu), str(run.document.get("mtu")))
+
+
+def _instant(at_ns: object) -> str:
+    return "none" if at_ns is None else f"{at_ns} ns"
 
 
 def _difference(planned: Any, seen: Any, place: str = "") -> tuple[str, str]:

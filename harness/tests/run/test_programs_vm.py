@@ -63,6 +63,35 @@ workloads:
 """
 
 
+OFF = """\
+description: A web server whose machine loses its power while a client calls it
+topology: two-hosts-switched
+linger: 100 ms
+timeline:
+  - {at: 600 ms, for: 10 ms, pause: web}
+  - {at: 900 ms, power_off: server}
+workloads:
+  - app: command
+    ports: {web: {tcp: 80}}
+    programs:
+      web:
+        on: server
+        role: service
+        argv: [httpd, -f, -p, "{port.web}", -h, /srv]
+        files: {/srv/index.html: "hello\\n"}
+        ready: {tcp: web}
+      get:
+        on: client
+        after: [web]
+        shell: |
+          for i in 1 2 3 4 5; do
+            timeout 1 wget -q -O - http://{server}:{port.web}/index.html || echo gone
+            sleep 0.15
+          done
+        expect: {stdout: {contains: gone}}
+"""
+
+
 def _records(run: Path, machine: str, kind: str) -> list[dict[str, Any]]:
     lines = (run / "nodes" / machine / "samples.jsonl").read_text().splitlines()
     return [record for line in lines if isinstance(record := json.loads(line), dict) and record["type"] == kind]
@@ -83,3 +112,27 @@ def test_a_timeline_of_programs_is_carried_out_and_verifies(tmp_path: Path, cloc
     assert [life["signal"] for life in web["before"]] == [9, 15]
     (get,) = [each for each in _records(run, "client", "program") if each["name"] == "get"]
     assert get["signal"] == 15
+
+
+@pytest.mark.night
+def test_a_machine_loses_its_power_at_an_exact_instant(tmp_path: Path) -> None:
+    """The other machine goes on, what it sends is lost with a cause, and a second run is equal to the byte."""
+    file = tmp_path / "off.yaml"
+    file.write_text(OFF)
+    runs = [tmp_path / "first", tmp_path / "second"]
+    for run in runs:
+        passed(file, run)
+        document = json.loads((run / "run.json").read_text())
+        assert document["nodes"]["server"]["off_ns"] == 900_000_000
+        assert "off_ns" not in document["nodes"]["client"]
+        assert document["time"]["virtual_ns"] > 2_000_000_000
+        said = (run / "nodes/client/programs/get.stdout").read_text()
+        assert set(said.splitlines()) == {"hello", "gone"}
+        capture = (run / "wire/lan.pcapng").read_bytes()
+        assert b"timeline: power_off server" in capture
+        assert b"lost: server:eth0 is off, from client:eth0" in capture
+    first, second = (json.loads((run / "run.json").read_text()) for run in runs)
+    assert first["captures"] == second["captures"]
+    assert {name for name in first["files"] if first["files"][name] != second["files"][name]} <= {
+        f"nodes/{name}/domain.xml" for name in ("client", "server")
+    }
