@@ -55,6 +55,23 @@ def check_machines(events: Sequence[Event], topology: Topology) -> Iterator[Inva
         first.setdefault(name, number)
 
 
+def check_by_hand(machine: str, topology: Topology) -> Iterator[Invalid]:
+    """Why a machine of a topology that is up cannot lose its power. It has the machine."""
+    own = {
+        name: segment.kind
+        for name, segment in topology.segments.items()
+        if any(port.partition(":")[0] == machine for port in segment.ports)
+    }
+    stiff = [name for name in own if _CUT not in topology.segments[name].knobs]
+    if topology.clock != "real":
+        what = "under clock: virtual the other machines would wait for it"
+        yield Invalid((POWER_OFF,), what, "power_off in the timeline of a scenario; or clock: real")
+    elif stiff:
+        yield Invalid((POWER_OFF,), f"{stiff[0]!r} is a {own[stiff[0]]}, which does not know machines that are off")
+    elif len(own) != 1:
+        yield Invalid((POWER_OFF,), f"{machine!r} is on {len(own)} segments, which change one by one", "one segment")
+
+
 def check_power(
     events: Sequence[Event], workloads: Sequence[WorkloadBase], network: Network, clock: Clock
 ) -> Iterator[Invalid]:

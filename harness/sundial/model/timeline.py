@@ -175,8 +175,8 @@ def state_at(events: Sequence[Event], name: str, segments: Mapping[str, SegmentB
 
 
 def segment_of(event: Event, segments: Mapping[str, SegmentBase]) -> str:
-    """The segment that a valid event changes."""
-    name = _target(event, segments)[0]
+    """The segment that a valid event changes; of a machine, the first of its own."""
+    name = next((name for name in segments if _concerns(event, name, segments)), None)
     assert name is not None
     return name
 

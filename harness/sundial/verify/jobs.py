@@ -72,7 +72,8 @@ def _machines(run: RunDirectory, network: Network) -> Iterator[Finding]:
     end_ns = (run.document.get("time") or {}).get("virtual_ns")
     for name, node in run.document["nodes"].items():
         off_ns = network.offs_ns.get(name)
-        due = None if off_ns is None or end_ns is None or off_ns >= end_ns else off_ns
+        over = run.by_hand or off_ns is None or end_ns is None or off_ns >= end_ns
+        due = None if over else off_ns
         if node.get("off_ns") != due:
             yield Finding(None, f"run.json nodes.{name}.off_ns", _instant(due), _instant(node.get("off_ns")))
     mtu = {name: segment.mtu for name, segment in network.captured.items()}
