@@ -229,13 +229,16 @@ class Run:
         self._rig.fabric.until(at_ns)
 
     def _standing(self, at_ns: int) -> Standing:
-        def qmp(machine: str, command: str, **arguments: Any) -> Any:
-            return self._rig.machines[machine].qmp(command, **arguments)
-
         progress = read_progress(self._plan.paths.shm)
         assert progress is not None
         names = [node.name for node in self._plan.network.nodes]
-        clocks_ns = dict(zip(names, (each.own_ns for each in progress.machines), strict=True))
+        machines = zip(names, progress.machines, strict=True)
+        clocks_ns = {name: each.own_ns for name, each in machines if not each.finished}
+
+        def qmp(machine: str, command: str, **arguments: Any) -> Any:
+            if machine not in clocks_ns:
+                raise BadInput(f"machine {machine!r} is off then", field="--gdb", allowed=", ".join(clocks_ns))
+            return self._rig.machines[machine].qmp(command, **arguments)
 
         def kernel_functions(machine: str, application: str) -> list[tuple[int, str]]:
             return self._rig.kernel_functions(machine, application, self._progress.say)
