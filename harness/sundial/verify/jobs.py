@@ -71,11 +71,10 @@ def _machines(run: RunDirectory, network: Network) -> Iterator[Finding]:
         yield Finding(None, "run.json nodes", *_difference(planned, seen))
     end_ns = (run.document.get("time") or {}).get("virtual_ns")
     for name, node in run.document["nodes"].items():
-        off_ns = network.offs_ns.get(name)
-        over = run.by_hand or off_ns is None or end_ns is None or off_ns >= end_ns
-        due = None if over else off_ns
+        due = None if run.by_hand else network.offs_ns.get(name)
         if node.get("off_ns") != due:
-            yield Finding(None, f"run.json nodes.{name}.off_ns", _instant(due), _instant(node.get("off_ns")))
+            seen = f"{_instant(node.get('off_ns'))}; the run ended at {_instant(end_ns)}"
+            yield Finding(None, f"run.json nodes.{name}.off_ns", _instant(due), seen)
     mtu = {name: segment.mtu for name, segment in network.captured.items()}
     if run.document.get("mtu") != mtu:
         yield Finding(None, "run.json mtu", str(mtu), str(run.document.get("mtu")))
