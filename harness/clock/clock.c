@@ -433,6 +433,7 @@ static uint64_t wait_for_horizon(struct gate_view *view, struct gate_others *oth
         view->due = inbox_first(&inbox);
         view->place = adapters_first_place_ns(options.nics);
         view->end = run.shared->fixed.end_ns;
+        view->end = options.off_ns < view->end ? options.off_ns : view->end;
         view->halt = stand_next_ns();
         uint64_t event = gate_event(view);
         me->own_ns = event;
@@ -468,8 +469,10 @@ static void keep_time(int64_t clock)
         lock();
         me->own_ns = SYNC_NEVER;
         me->finished = 1;
+        bool at_end = view.now >= run.shared->fixed.end_ns;
         release_and_unlock();
-        leave("finished", EXIT_END);
+        // As if its power were cut: nothing of what it holds is handed on.
+        leave(at_end ? "finished" : "off", EXIT_END);
     }
     if (view.idle && event > view.now) {
         look_ns = stop_ns = clock_at(event);

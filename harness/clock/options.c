@@ -92,6 +92,8 @@ static bool take(struct options *o, const char *name, char *value, uint64_t *sup
         return o->nics = (unsigned)v, true;
     if (strcmp(name, "zero") == 0 && number(value, 0, INT64_MAX / 2, &v))
         return o->zero_ns = (int64_t)v, true;
+    if (strcmp(name, "off") == 0 && number(value, 1, SYNC_NEVER, &v))
+        return o->off_ns = v, true;
     if (strcmp(name, "shift") == 0 && number(value, 0, 10, &v))
         return o->instruction_ns = UINT64_C(1) << v, true;
     if (strcmp(name, "spins") == 0 && number(value, 0, 100000000, &v))
@@ -110,6 +112,7 @@ const char *options_parse(struct options *o, int argc, char **argv)
     *o = (struct options){.mode = MODE_RUN,
                           .nics = 1,
                           .zero_ns = -1,
+                          .off_ns = SYNC_NEVER,
                           .instruction_ns = 1,
                           .spins = 3000,
                           .looks = true,
@@ -124,7 +127,7 @@ const char *options_parse(struct options *o, int argc, char **argv)
         if (!take(o, name, equals + 1, &supervisor))
             return say(
                 "cannot use %s; known: mode=run|boot|watch|check, shm=, report=, machine=, nics=, "
-                "zero=, shift=, spins=, "
+                "zero=, off=, shift=, spins=, "
                 "supervisor=, jitter=, looks=, trace=, points=, vmmc=",
                 argv[i]);
     }
@@ -132,6 +135,8 @@ const char *options_parse(struct options *o, int argc, char **argv)
         return "shm= is needed";
     if (o->mode == MODE_RUN && o->zero_ns < 0)
         return "zero= is needed";
+    if (o->off_ns != SYNC_NEVER && o->mode != MODE_RUN)
+        return "only mode=run has off=";
     if (o->zero_ns < 0)
         o->zero_ns = 0;
     if (!o->trace != !o->points)

@@ -24,6 +24,7 @@ struct options {
     bool backplane;          // the last of them is not a netdev but the adapter of a backplane
     struct vmmc_config vmmc; // its settings
     int64_t zero_ns;         // virtual clock at the start of the run
+    uint64_t off_ns;         // since zero: when its power is cut; SYNC_NEVER: it is not
     uint64_t instruction_ns; // 2^shift of -icount
     unsigned spins;          // pauses that a wait stays awake where that pays
     bool looks;              // false: gates alone, which must change nothing

@@ -312,6 +312,8 @@ int sync_lock_holder(const struct sync *y)
 // adapter.
 static uint64_t inbound(const struct sync_member *m)
 {
+    if (m->finished) // what is in its ring, or on its way, leads to nothing
+        return SYNC_NEVER;
     uint64_t t = earlier(earlier(m->bound_ns, m->rx_due_ns), SYNC_NEVER);
     return m->stopped ? earlier(t, m->tx_done_bound_ns) : t;
 }

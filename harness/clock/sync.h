@@ -68,7 +68,7 @@ struct sync_member {
     uint64_t stride_ns;
     uint32_t waiting;  // enum sync_waiting
     uint32_t stopped;  // a full adapter has stopped a queue: its next place is an event
-    uint32_t finished; // reached end_ns and left
+    uint32_t finished; // reached end_ns, or the instant at which its power is cut, and left
     uint32_t joined;   // has begun to keep time
     // Atomic.
     _Alignas(128) _Atomic uint32_t asleep; // in the futex

@@ -80,6 +80,16 @@ def severed(rule: str, from_: str, to: str) -> str:
     return comment(f"lost: {rule}, {from_} to {to}", "lost", rule=rule, from_=from_, to=to)
 
 
+def machine_off(from_: str, to: str) -> str:
+    """To a machine without power."""
+    return comment(f"lost: {to} is off, from {from_}", "lost", rule="off", from_=from_, to=to)
+
+
+def adapter_off(adapter: str) -> str:
+    """In the ring of a machine without power."""
+    return comment(f"dropped: {adapter} is off", "dropped", rule="adapter off", adapter=adapter)
+
+
 def severed_before(rule: str, from_: str) -> str:
     """In front of a switch."""
     return comment(f"lost: {rule}, from {from_}", "lost", rule=rule, from_=from_)

@@ -50,6 +50,18 @@ static void test_options(void)
         CHECK(options_parse(&o, 2, bad[i]) != NULL);
 }
 
+static void test_only_a_run_loses_its_power(void)
+{
+    struct options o;
+    char *run[] = {"shm=/x", "zero=1", "off=2000"};
+    CHECK(options_parse(&o, 2, run) == NULL && o.off_ns == SYNC_NEVER);
+    CHECK(options_parse(&o, 3, run) == NULL && o.off_ns == 2000);
+    char *boot[] = {"mode=boot", "report=/r", "off=2000"};
+    CHECK(options_parse(&o, 3, boot) != NULL);
+    char *at_once[] = {"shm=/x", "zero=1", "off=0"};
+    CHECK(options_parse(&o, 3, at_once) != NULL);
+}
+
 static void test_looks_are_made_unless_forbidden(void)
 {
     struct options o;
@@ -251,6 +263,16 @@ static void test_horizons(void)
     m[2].tx_floor_ns = 3400;
     CHECK(sync_horizon(&y, 2) == 3401);
     m[2].tx_floor_ns = SYNC_NEVER;
+
+    // Without power a machine limits no other by what is in its ring or on its way to it, but by
+    // what it has handed in.
+    m[1].own_ns = SYNC_NEVER, m[1].finished = 1, m[1].rx_due_ns = m[1].bound_ns = 3150;
+    m[1].stopped = 1, m[1].tx_done_bound_ns = 3150;
+    m[2].stopped = 0;
+    CHECK(sync_horizon(&y, 0) == 6130 && sync_safe(&y) == 4000);
+    m[1].tx_floor_ns = 5000;
+    CHECK(sync_horizon(&y, 0) == 5100 && sync_fabric_work(&y) == 5000);
+    m[1].tx_floor_ns = SYNC_NEVER;
 
     // Machines that have left limit no other; the end is near when all have.
     for (unsigned k = 0; k < 3; k++)
@@ -620,6 +642,7 @@ static void test_who_keeps_the_lock_is_named(void)
 int main(void)
 {
     RUN(test_options);
+    RUN(test_only_a_run_loses_its_power);
     RUN(test_looks_are_made_unless_forbidden);
     RUN(test_check_needs_nothing_else);
     RUN(test_a_trace_belongs_to_a_run);

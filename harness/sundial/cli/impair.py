@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial impair`, `cut`, `heal` and `partition`: change the segments of a topology that is up."""
+"""`sundial impair`, `cut`, `heal`, `partition` and `power`: change a topology that is up."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import click
 from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table, say
 from sundial.errors import BadInput
+from sundial.model.machine_events import POWER_OFF
 from sundial.model.overrides import parse_override
 from sundial.model.source import Source, validate
-from sundial.model.timeline import CUT, HEAL, IMPAIR, PARTITION, Event, Happened
+from sundial.model.timeline import CUT, HEAL, IMPAIR, PARTITION, WIRE_VERBS, Event, Happened
 
 _up = click.option("--topology", metavar="T", shell_complete=completion.UP, help="The topology, if several are up.")
 
@@ -103,8 +104,23 @@ def partition(segment: str, groups: tuple[str, ...], topology: str | None, as_js
     _change(written, (), topology, as_json=as_json)
 
 
+@click.command(cls=Verb)
+@click.argument("state", type=click.Choice(["off"]))
+@click.argument("machine", shell_complete=completion.MACHINES)
+@_up
+@as_json
+def power(state: str, machine: str, topology: str | None, as_json: bool) -> None:
+    """Cut the power of MACHINE, as if its plug were pulled. Frames to it are lost; it does not start again.
+
+    \b
+    sundial power off server
+    sundial power off server --json
+    """
+    _change({POWER_OFF: machine}, (), topology, as_json=as_json)
+
+
 def _change(written: Mapping[str, Any], values: Sequence[str], topology: str | None, *, as_json: bool) -> None:
-    verb = next(verb for verb in (IMPAIR, CUT, HEAL, PARTITION) if verb in written)
+    verb = next(verb for verb in (*WIRE_VERBS, POWER_OFF) if verb in written)
     source = Source("", verb, {"at": "0 ns", **written})
     for value in values:
         override = parse_override(value, verb, "loss=5%")
@@ -126,8 +142,8 @@ def _show(segments: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
     for name, state in segments.items():
         if state["partition"]:
             rows.append([name, "", "partition " + " | ".join(" ".join(group) for group in state["partition"])])
-        for port in sorted({*state["cut"], *state["impairments"]}):
-            what = ["cut"] if port in state["cut"] else []
+        for port in sorted({*state["cut"], *state["off"], *state["impairments"]}):
+            what = [word for word in ("cut", "off") if port in state[word]]
             what += [f"{key} {value}" for key, value in state["impairments"].get(port, {}).items()]
             rows.append([name, port, ", ".join(what)])
     if len(rows) == 1:

@@ -30,6 +30,7 @@ COMMANDS = {
     "cut": "Cut a port or segment that is up.",
     "heal": "Heal what is cut or partitioned.",
     "partition": "Partition a segment that is up.",
+    "power": "Cut the power of a machine that is up.",
     "virsh": "Query machines that are up with virsh's commands.",
     "down": "Take down machines that are up.",
     "run": "Run a scenario, verify it, and write its report.",
@@ -58,7 +59,7 @@ COMMANDS = {
 """Commands in the order of use, with their texts in the list of commands. The command NAME is NAME in the module of
 that name, or `NAME_` if NAME is a word of Python."""
 WORDS_OF_PYTHON = ("exec", "open", "try")
-MODULES = dict.fromkeys(("cut", "heal", "partition"), "impair")
+MODULES = dict.fromkeys(("cut", "heal", "partition", "power"), "impair")
 """Modules of commands that have none of their own name."""
 
 

@@ -17,6 +17,7 @@ from sundial.model.experiment import Experiment, check_traces, resolve_workloads
 from sundial.model.hostcheck import check_program, make_check_absolute
 from sundial.model.hostfiles import check_host_files, make_absolute
 from sundial.model.invalid import Invalid
+from sundial.model.machine_events import check_power
 from sundial.model.network import build_network
 from sundial.model.overrides import (
     SET,
@@ -104,6 +105,7 @@ def _experiment(
     network = build_network(topology, scenario.timeline)
     workloads, findings = resolve_workloads(scenario, network)
     _refuse(written, findings or list(check_traces(workloads, network, topology.clock)))
+    _refuse(written, list(check_power(scenario.timeline, workloads, network, topology.clock)))
     return Experiment(
         scenario=scenario.model_copy(update={"workloads": workloads}),
         topology=topology,

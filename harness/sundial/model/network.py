@@ -16,6 +16,7 @@ from sundial.model.daemon import DaemonUri
 from sundial.model.devices import Bridge
 from sundial.model.fields import MAPPED_DEVICE
 from sundial.model.images import IMAGES
+from sundial.model.machine_events import offs_ns
 from sundial.model.own import LaidFile, files_of
 from sundial.model.root import Root
 from sundial.model.segment import Inside, SegmentBase
@@ -152,6 +153,11 @@ class Network:
     """Segments within machines, by name; the fabric does not run them."""
     events: Sequence[Event] = ()
     """All of the timeline, each at its place."""
+
+    @property
+    def offs_ns(self) -> Mapping[str, int]:
+        """When the power of machines is cut, by machine."""
+        return offs_ns(self.events)
 
     @property
     def captured(self) -> dict[str, SegmentBase]:

@@ -115,7 +115,7 @@ def check_fields(event: Event, verb: str, path: Path) -> Iterator[Invalid]:
     if event.after is None and event.at_ is None:
         yield Invalid(path, "at is missing", "at: TIME, or after: a line or the end of a program")
     elif event.after is not None and verb not in PROGRAM_VERBS:
-        what = "wires change only at a time that is known before"
+        what = "wires and machines change only at a time that is known before"
         yield Invalid((*path, "after"), what, f"at: TIME; after with {', '.join(PROGRAM_VERBS)}")
     elif event.after is not None and event.at_ is not None:
         yield Invalid((*path, "at"), "an event has either at or after", "after with delay: TIME")

@@ -123,7 +123,7 @@ class Scenario(Strict):
     """Deadline of each client's jobs, on the run's time axis. The run ends `linger` after it, at an exact instant in
     virtual time, and fails if a client has not finished."""
     timeline: list[Event] = Field(default_factory=list, exclude_if=operator.not_)
-    """Events that change segments, pause, kill or restart programs, at exact instants."""
+    """Events that change segments, cut the power of a machine, pause, kill or restart programs, at exact instants."""
     workloads: list[Workload] = Field(min_length=1)
     """Workloads, in sequence on each client."""
     scale: dict[Literal["smoke", "quick", "paper"], Scale] = Field(default_factory=dict)

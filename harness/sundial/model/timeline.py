@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens at exact instants: events as written, and the states of each segment that follow from them. Those of
-programs are in `program_events`.
+programs are in `program_events`, those of machines in `machine_events`.
 
 The state at an instant is that of the topology with all events in force applied, in order of time and then of the list.
 An event with `for` is in force until that time is over.
@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field
 from sundial.model.fields import NAMED, PORT, PORT_ALLOWED, Flag, In, Strict, Text
 from sundial.model.impairments import Impairments
 from sundial.model.invalid import Invalid, Path
+from sundial.model.machine_events import MACHINE_VERBS, POWER_OFF, OnMachines, check_machines
 from sundial.model.program_events import PROGRAM_VERBS, OnPrograms, check_fields
 from sundial.units import TIME
 
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
     from sundial.model.segment import SegmentBase
     from sundial.model.topology import Topology
 
-Rule = Literal["cut", "partition"]
+Rule = Literal["cut", "off", "partition"]
 IMPAIR, CUT, HEAL, PARTITION = "impair", "cut", "heal", "partition"
-VERBS = (IMPAIR, CUT, HEAL, PARTITION, *PROGRAM_VERBS)
+WIRE_VERBS = (IMPAIR, CUT, HEAL, PARTITION)
+VERBS = (*WIRE_VERBS, *MACHINE_VERBS, *PROGRAM_VERBS)
 
 _Name = Annotated[str, NAMED]
 _PLACE = Text(
@@ -61,9 +63,9 @@ class When(Strict):
     """Segment to partition."""
 
 
-class Event(Impairments, OnPrograms, When):
-    """One event: `impair` with impairments, `cut`, `heal` or `partition` of segments; `pause`, `continue`, `kill` or
-    `restart` of a program."""
+class Event(Impairments, OnPrograms, OnMachines, When):
+    """One event: `impair` with impairments, `cut`, `heal` or `partition` of segments; `power_off` of a machine;
+    `pause`, `continue`, `kill` or `restart` of a program."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -123,6 +125,8 @@ class State:
     note: str = ""
     cut: frozenset[str] = frozenset()
     """Ports that are cut off."""
+    off: frozenset[str] = frozenset()
+    """Ports of machines that are off. These send nothing."""
     partition: tuple[tuple[str, ...], ...] = ()
     """Groups of ports; none: all are together."""
     impairments: Mapping[str, Impairments] = field(default_factory=dict)
@@ -132,6 +136,8 @@ class State:
         """Why nothing passes from one port to another; None: it passes."""
         if sender in self.cut or receiver in self.cut:
             return "cut"
+        if receiver in self.off:
+            return "off"
         groups = [
             next((n for n, group in enumerate(self.partition) if port in group), 0) for port in (sender, receiver)
         ]
@@ -143,7 +149,7 @@ def states_of(events: Sequence[Event], segments: Mapping[str, SegmentBase]) -> d
     found = {}
     events = [event for event in events if event.verb not in PROGRAM_VERBS]
     for name, segment in segments.items():
-        own = [event for event in events if _target(event, segments)[0] == name]
+        own = [event for event in events if _concerns(event, name, segments)]
         if own:
             found[name] = tuple(_state(own, segment, at_ns) for at_ns in _instants(own))
     return found
@@ -154,19 +160,23 @@ def check_timeline(events: Sequence[Event], topology: Topology, end_ns: int | No
     checked = (next(_check(event, number, topology, end_ns), None) for number, event in enumerate(events))
     found = [first for first in checked if first is not None]
     if not found:
-        numbered = [(number, event) for number, event in enumerate(events) if event.verb not in PROGRAM_VERBS]
-        found = [*_contradictions(numbered, topology), *_sequence(numbered, topology)]
+        numbered = [(number, event) for number, event in enumerate(events) if event.verb in WIRE_VERBS]
+        found = [
+            *check_machines(events, topology),
+            *_contradictions(numbered, topology),
+            *_sequence(numbered, topology),
+        ]
     return found
 
 
 def state_at(events: Sequence[Event], name: str, segments: Mapping[str, SegmentBase], at_ns: int) -> State:
     """The state of segment `name` at an instant; `note` says what begins or ends then. The events are valid."""
-    return _state([event for event in events if _target(event, segments)[0] == name], segments[name], at_ns)
+    return _state([event for event in events if _concerns(event, name, segments)], segments[name], at_ns)
 
 
 def segment_of(event: Event, segments: Mapping[str, SegmentBase]) -> str:
-    """The segment that a valid event changes."""
-    name = _target(event, segments)[0]
+    """The segment that a valid event changes; of a machine, the first of its own."""
+    name = next((name for name in segments if _concerns(event, name, segments)), None)
     assert name is not None
     return name
 
@@ -186,6 +196,8 @@ def _check(event: Event, number: int, topology: Topology, end_ns: int | None) ->
         yield Invalid((*path, "at"), f"the run is over by {TIME.show(end_ns)}", f"before {TIME.show(end_ns)}")
     if verb == HEAL and event.for_ is not None:
         yield Invalid((*path, "for"), "heal is not for a time", "for of cut or partition")
+    if verb == POWER_OFF and event.for_ is not None:
+        yield Invalid((*path, "for"), "power_off lasts to the end of the run", "leave it out")
     yield from check_fields(event, verb, path)
     needless = [
         *((name, IMPAIR) for name in ("from", "reset", *Impairments.model_fields) if verb != IMPAIR),
@@ -194,7 +206,7 @@ def _check(event: Event, number: int, topology: Topology, end_ns: int | None) ->
     for name, of in needless:
         if getattr(event, "from_" if name == "from" else name) is not None:
             yield Invalid((*path, name), f"{verb} has no {name}", f"{name} together with {of}")
-    if verb in PROGRAM_VERBS:
+    if verb not in WIRE_VERBS:
         return
     segment, port = _target(event, topology.segments)
     where = (*path, "segment" if verb == PARTITION else verb)
@@ -331,6 +343,7 @@ def _state(events: Sequence[Event], segment: SegmentBase, at_ns: int) -> State:
     """The state of a segment at an instant. `events` of it alone."""
     impairments = {port: segment.own_impairments(port) for port in segment.ports} if IMPAIR in segment.knobs else {}
     cut: set[str] = set()
+    off: set[str] = set()
     partition: tuple[tuple[str, ...], ...] = ()
     own, words = dict(impairments), []
     for event in sorted(events, key=lambda event: event.at):
@@ -348,6 +361,8 @@ def _state(events: Sequence[Event], segment: SegmentBase, at_ns: int) -> State:
                 impairments[each] = (own[each] if event.reset else impairments[each]).changed_to(event)
         elif event.verb == CUT:
             cut |= set(touched)
+        elif event.verb == POWER_OFF:
+            off |= {end for end in segment.ports if _owner(end) == event.power_off}
         elif event.verb == PARTITION:
             partition = tuple(
                 tuple(end for end in segment.ports if _owner(end) in group) for group in event.partition or ()
@@ -355,7 +370,7 @@ def _state(events: Sequence[Event], segment: SegmentBase, at_ns: int) -> State:
         else:
             cut -= set(touched)
             partition = partition if port else ()
-    return State(at_ns, "; ".join(words), frozenset(cut), partition, impairments)
+    return State(at_ns, "; ".join(words), frozenset(cut), frozenset(off), partition, impairments)
 
 
 def _place_of(event: Event) -> tuple[str | None, str | None]:
@@ -370,6 +385,13 @@ def _target(event: Event, segments: Mapping[str, SegmentBase]) -> tuple[str | No
     if port is not None:
         segment = next((name for name, each in segments.items() if port in each.ports), None)
     return (segment if segment in segments else None), port
+
+
+def _concerns(event: Event, name: str, segments: Mapping[str, SegmentBase]) -> bool:
+    """Whether an event changes what a segment does."""
+    if event.verb == POWER_OFF:
+        return any(_owner(port) == event.power_off for port in segments[name].ports)
+    return _target(event, segments)[0] == name
 
 
 def _owner(port: str) -> str:

@@ -42,7 +42,7 @@ class Plan:
     jobs: dict[str, Job]
     """Jobs by machine; `jobs.encode_job` makes the file."""
     done_machines: tuple[str, ...]
-    """Machines whose end ends the run; empty for a topology that stays up."""
+    """Machines whose end ends the run, none that loses its power before; empty for a topology that stays up."""
     traced: Mapping[str, tuple[Function, ...]] = field(default_factory=dict)
     """Functions to trace, by machine; machines without any are not traced."""
 
@@ -94,7 +94,7 @@ def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
     jobs = build_jobs(experiment)
     for job in jobs.values():
         encode_job(job)
-    done = tuple(name for name, job in jobs.items() if job.steps)
+    done = tuple(name for name, job in jobs.items() if job.steps and name not in experiment.network.offs_ns)
     fabric = fabric_config(
         experiment.network,
         clock=experiment.clock,
@@ -186,6 +186,8 @@ def run_plugin(
     stirring: Stirring = CALM,
 ) -> Plugin:
     """The plugin of `node` in a run under virtual time: restored with its clock at `zero_ns`."""
+    off_ns = plan.network.offs_ns.get(node.name)
+    power = () if off_ns is None else (("off", off_ns),)
     traced = () if trace is None else (("trace", str(trace.trace)), ("points", str(trace.points)))
     return Plugin(
         library,
@@ -198,6 +200,7 @@ def run_plugin(
             ("zero", zero_ns),
             ("report", str(report)),
             ("supervisor", supervisor),
+            *power,
             *_mapped(plan.network, node),
             *traced,
             *stirring.arguments(),

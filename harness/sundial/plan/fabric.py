@@ -38,7 +38,7 @@ def fabric_config(
         "linger_ns": linger_ns,
         **({} if deadline_ns is None else {"deadline_ns": deadline_ns}),
         "done_machines": list(done_machines),
-        "machines": [_machine(node) for node in network.nodes],
+        "machines": [_machine(node, network.offs_ns.get(node.name)) for node in network.nodes],
         **({"devices": [_device(device) for device in network.devices]} if network.devices else {}),
         "segments": [_segment(name, network, clock, paths, by_hand) for name in network.segments],
     }
@@ -47,9 +47,10 @@ def fabric_config(
     return config
 
 
-def _machine(node: Node) -> dict[str, Any]:
+def _machine(node: Node, off_ns: int | None) -> dict[str, Any]:
     latency = {"adapter_latency_ns": node.adapter_latency_ns} if node.adapter_latency_ns else {}
-    return {"name": node.name, "nics": len(node.nics), **latency}
+    power = {} if off_ns is None else {"off_ns": off_ns}
+    return {"name": node.name, "nics": len(node.nics), **latency, **power}
 
 
 def _segment(name: str, network: Network, clock: Clock, paths: RunPaths, by_hand: bool) -> dict[str, Any]:

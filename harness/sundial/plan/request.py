@@ -59,7 +59,8 @@ CALM = Stirring()
 
 @dataclass(frozen=True)
 class Standing:
-    """A run whose machines all stand at one instant: all before it has happened, and nothing after it."""
+    """A run whose machines all stand at one instant, but for those that are off: all before it has happened, and
+    nothing after it."""
 
     at_ns: int
     clocks_ns: Mapping[str, int]

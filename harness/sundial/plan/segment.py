@@ -51,6 +51,8 @@ def changes(segment: SegmentBase, impairments: Callable[[Impairments], dict[str,
         change: dict[str, Any] = {"at_ns": state.at_ns, "note": note_of(state)}
         if state.cut:
             change["cut"] = sorted(place[port] for port in state.cut)
+        if state.off:
+            change["off"] = sorted(place[port] for port in state.off)
         if state.partition:
             change["partition"] = [[place[port] for port in group] for group in state.partition]
         if impairments is not None:

@@ -45,6 +45,7 @@ class Stand:
     last: Mapping[str, Sequence[str]]
     """By segment: the last of them, in words."""
     machines: Mapping[str, MachineStands]
+    """Those that are not off."""
 
 
 class Enough(Interrupted):

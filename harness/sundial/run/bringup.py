@@ -43,6 +43,7 @@ from sundial.run.places import Places
 from sundial.run.rig import Queue, Rig, Say
 from sundial.run.session import Session
 from sundial.run.stopped import none_stopped
+from sundial.run.supervisor import OFF
 from sundial.run.traces import Traces
 
 SOCKET_PATH_MOST = 107
@@ -237,6 +238,9 @@ class BringUp:
         try:
             self.rig.take_down(hurry=self._interrupts.hurry)
         finally:
+            for name, clock in self.rig.clocks.items():
+                if clock.get("status") == OFF:
+                    self.document.off(name, clock["virtual_ns"])
             self.document.carried({name: site.carried() for name, site in self.rig.sites.items()})
             shutil.rmtree(self._copies, ignore_errors=True)
 

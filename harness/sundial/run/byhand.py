@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sundial.errors import BadInput
+from sundial.model.machine_events import check_by_hand
 from sundial.model.network import Network
 from sundial.model.timeline import Event, Happened, State, check_timeline, segment_of, state_at
 from sundial.model.topology import Topology
@@ -38,6 +39,8 @@ class ByHand:
             raise BadInput(error.errors()[0]["msg"]) from None
         for wrong in check_timeline([*self._events, event], self._topology, None):
             raise BadInput(wrong.what, field=str(wrong.path[-1]), allowed=wrong.allowed)
+        for wrong in () if event.power_off is None else check_by_hand(event.power_off, self._topology):
+            raise BadInput(wrong.what, field=str(wrong.path[-1]), allowed=wrong.allowed)
         segments = self._topology.segments
         name = segment_of(event, segments)
         state = state_at([*self._events, event], name, segments, event.at)
@@ -58,10 +61,12 @@ class ByHand:
 
 
 def shown(state: State) -> dict[str, Any]:
-    """A state for people and programs: ports that are cut, groups, and impairments by sending port."""
+    """A state for people and programs: ports that are cut or of machines that are off, groups, and impairments by
+    sending port."""
     impairments = {port: each.model_dump(mode="json", exclude_none=True) for port, each in state.impairments.items()}
     return {
         "cut": sorted(state.cut),
+        "off": sorted(state.off),
         "partition": [list(group) for group in state.partition],
         "impairments": {port: fields for port, fields in impairments.items() if fields},
     }

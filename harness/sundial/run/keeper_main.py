@@ -30,11 +30,12 @@ from sundial.machines.hypervisor import LifecycleEvent
 from sundial.machines.switchboard import Switchboard
 from sundial.machines.waiting import WALL, Clock, in_parallel
 from sundial.model.images import IMAGES
+from sundial.model.machine_events import POWER_OFF
 from sundial.plan.build import plan_topology
 from sundial.plan.request import Kept, KeptMachine, UpRequest
 from sundial.run import certification, runner
 from sundial.run.bringup import BringUp, Order, State
-from sundial.run.byhand import ByHand, shown
+from sundial.run.byhand import ByHand, Change, shown
 from sundial.run.directory import claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import GuestFiles
 from sundial.run.interrupts import Interrupts
@@ -49,6 +50,7 @@ BOOT_S = 600.0
 """Most seconds until a guest answers, even on a busy host; the watchdog finds one that hangs earlier."""
 BOOT_LOOK_S = 0.2
 HOLD_LOOK_S = 1.0
+OFF_BY_HAND = "powered off by hand"
 SHUT_DOWN = "shut down"
 """libvirt's reason after a guest has powered off its machine."""
 
@@ -140,12 +142,28 @@ class Keeper:
                 if fabric is None:
                     raise RunFailed("the fabric does not run", machine="fabric")
                 now_ns = int(fabric.counters().get("virtual_ns", 0))
-                made = self._by_hand.apply(event, now_ns, fabric.change)
+                made = self._by_hand.apply(event, now_ns, self._power_cut(event, fabric.change))
                 self._bring_up.document.changed(self._by_hand.to_json())
                 return {"event": made.model_dump(mode="json", exclude_none=True)}
         except SundialError as error:
             return {"failed": error.to_json()}
         return {"segments": {name: shown(state) for name, state in self._by_hand.states().items()}}
+
+    def _power_cut(self, event: Mapping[str, Any], change: Change) -> Change:
+        """`change`, before which the machine that an event names loses its power: what it still sent would be lost by
+        the wire alone."""
+        machine = event.get(POWER_OFF)
+        if machine is None:
+            return change
+
+        def change_without_it(segment: str, changed: Mapping[str, Any]) -> int:
+            if machine in self._ended:
+                raise BadInput(f"{machine!r} has ended already", field=POWER_OFF)
+            self._ended[machine] = OFF_BY_HAND
+            self._bring_up.rig.machines[machine].destroy()
+            return change(segment, changed)
+
+        return change_without_it
 
     def _boot(self) -> None:
         """Wait until each guest has answered a command."""
@@ -198,7 +216,8 @@ class Keeper:
                 ended = rig.ended(event)
                 if ended is not None:
                     self._note(panics(files))
-                    if event.reason != SHUT_DOWN and ended.report != "aborted":
+                    by_hand = self._ended.get(ended.machine) == OFF_BY_HAND
+                    if not by_hand and event.reason != SHUT_DOWN and ended.report != "aborted":
                         self._note({ended.machine: ended.how if ended.lost else f"the machine ended: {ended.how}"})
                     self._ended.setdefault(ended.machine, ended.how)
                     guests.forget(ended.machine)

@@ -91,6 +91,10 @@ class RunRecord:
         """Reading of a guest's clock at zero of the run's time axis."""
         self._document["nodes"][node]["zero_ns"] = zero_ns
 
+    def off(self, node: str, at_ns: int) -> None:
+        """When a machine's power was cut, by its own clock."""
+        self._document["nodes"][node]["off_ns"] = at_ns
+
     def changed(self, events: Sequence[Mapping[str, Any]]) -> None:
         """All that was changed by hand so far."""
         self._document["timeline"] = list(events)

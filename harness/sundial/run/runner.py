@@ -33,6 +33,7 @@ from sundial.run.needs import require_for
 from sundial.run.rig import ordered
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import (
+    OFF,
     Event,
     FabricStands,
     Failed,
@@ -138,6 +139,7 @@ class Run:
         self._rig = bring_up.rig
         self._files = bring_up.files
         self._not_done = list(bring_up.plan.done_machines)
+        self._off: set[str] = set()
 
     def make(self) -> RunResult:
         """The run from its first write to its last rename."""
@@ -218,7 +220,10 @@ class Run:
         except Empty:
             return None
         if isinstance(event, LifecycleEvent):
-            return self._rig.ended(event)
+            ended = self._rig.ended(event)
+            if ended is not None and ended.report == OFF:
+                self._off.add(ended.machine)
+            return ended
         if isinstance(event, FabricStands) and self._stops is not None:
             self._stop_at(self._stops.stand(self._standing(event.at_ns)))
         if isinstance(event, JobDone) and event.status == 0 and event.machine in self._not_done:
@@ -230,13 +235,16 @@ class Run:
         self._rig.fabric.until(at_ns)
 
     def _standing(self, at_ns: int) -> Standing:
-        def qmp(machine: str, command: str, **arguments: Any) -> Any:
-            return self._rig.machines[machine].qmp(command, **arguments)
-
         progress = read_progress(self._plan.paths.shm)
         assert progress is not None
         names = [node.name for node in self._plan.network.nodes]
-        clocks_ns = dict(zip(names, (each.own_ns for each in progress.machines), strict=True))
+        machines = zip(names, progress.machines, strict=True)
+        clocks_ns = {name: each.own_ns for name, each in machines if not each.finished}
+
+        def qmp(machine: str, command: str, **arguments: Any) -> Any:
+            if machine not in clocks_ns:
+                raise BadInput(f"machine {machine!r} is off then", field="--gdb", allowed=", ".join(clocks_ns))
+            return self._rig.machines[machine].qmp(command, **arguments)
 
         def kernel_functions(machine: str, application: str) -> list[tuple[int, str]]:
             return self._rig.kernel_functions(machine, application, self._progress.say)
@@ -267,7 +275,7 @@ class Run:
         """Machines under virtual time end by themselves, with a last report; under the real clock they are ended."""
         if self._plan.clock != "virtual":
             return
-        left = set(self._rig.machines)
+        left = self._rig.machines.keys() - self._off
         end = time.monotonic() + LEAVE_S
         while left and (remaining := end - time.monotonic()) > 0:
             with contextlib.suppress(Empty):

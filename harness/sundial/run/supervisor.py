@@ -11,6 +11,7 @@
                 fabric ended                      failed (disk full, killed, its own words)
                 fabric ended, for a QEMU did      running: a victim; failed after VICTIM_S unless the culprit shows
                 machine ended, report `finished`  running: it has reached the end before the fabric said so
+                machine ended, report `off`       running: an event has cut its power
                 machine ended, report `aborted`   running: a victim; failed after VICTIM_S unless the culprit shows
                 machine ended otherwise           failed, the machine named
                 machine lost                      failed, the machine named, with what was lost
@@ -45,6 +46,10 @@ FINISH_S = 20.0
 DISK_FULL_STATUS = 5
 VICTIM_STATUS = 6
 """Exit status of a fabric that ends because a QEMU ended the run; that QEMU reports the reason."""
+
+
+OFF = "off"
+"""The report of a machine whose power an event has cut."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +265,7 @@ class Supervisor:
                 return _fabric_failure(event)
             case MachineEnded(machine, how, lost=True):
                 return Failed(how, machine)
-            case MachineEnded(report="finished"):
+            case MachineEnded(report=report) if report in ("finished", OFF):
                 return None
             case MachineEnded(report="aborted"):
                 self._victim = self._victim or (now, event)

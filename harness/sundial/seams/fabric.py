@@ -62,6 +62,8 @@ class Machine(Form):
 
     name: str
     nics: Natural
+    off_ns: Instant | None = None
+    """When its power is cut. Virtual time only; left out if it is not."""
     adapter_latency_ns: Annotated[int, Field(ge=0, le=10_000_000)] = 0
     """Time in ns from handing a frame to one of its adapters until that may begin to send it. Left out if 0."""
 

@@ -62,6 +62,18 @@ class Severed(_Fate):
     """The port that it did not pass to; left out where it did not come to the switch."""
 
 
+class MachineOff(_Fate):
+    """The machine that the frame was for was off when its transmission began: on the wire to it."""
+
+    words = ("lost: {to} is off, from {from}",)
+    fate: Literal["lost"]
+    rule: Literal["off"]
+    """As `wire/counters.json` counts what it lost."""
+    from_: Port = Field(alias="from")
+    to: Port
+    """The port of the machine that is off."""
+
+
 class Corrupted(_Fate):
     """A line inverted one bit of the frame, which is recorded as it goes on."""
 
@@ -115,6 +127,15 @@ class RingFull(_Dropped):
 
     words = ("dropped: transmit ring full ({adapter})",)
     rule: Literal["adapter full"]
+    adapter: Port
+
+
+class AdapterOff(_Dropped):
+    """The transmit ring of the adapter had the frame when its machine lost its power. Stamped when its transmission
+    would have begun."""
+
+    words = ("dropped: {adapter} is off",)
+    rule: Literal["adapter off"]
     adapter: Port
 
 
@@ -231,6 +252,7 @@ class Spoiled(_Dropped):
 
 Dropped = (
     RingFull
+    | AdapterOff
     | QueueFull
     | OutputFull
     | Cells
@@ -244,7 +266,7 @@ Dropped = (
     | OfAdapter
     | ForAddress
 )
-Record = OnLine | Severed | Corrupted | Collision | Dropped
+Record = OnLine | Severed | MachineOff | Corrupted | Collision | Dropped
 Fate: TypeAdapter[Record] = TypeAdapter(Record)
 
 

@@ -126,6 +126,8 @@ class Machine(Form):
 
     zero_ns: Natural | None
     """Reading of its clock at zero of the run's time axis; null if the run failed earlier."""
+    off_ns: Natural | None = None
+    """When an event cut its power, by its own clock; left out if none has."""
     ended: str | None = None
     """How the machine ended before its topology was taken down; left out if it did not."""
     interfaces: Items[Interface]

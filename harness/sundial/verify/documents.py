@@ -220,6 +220,8 @@ def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element
         wanted: dict[str, Any] = {"machine": node.index, "nics": len(node.nics), "shift": spec.shift}
         if "zero" in options:  # a machine that was booted cold begins at its own
             wanted["zero"] = zero_ns
+        if node.name in network.offs_ns or "off" in options:
+            wanted["off"] = network.offs_ns.get(node.name, "none")
         for field, value in wanted.items():
             yield f"plugin {field}", str(value), options.get(field, "none")
 

@@ -69,9 +69,19 @@ def _machines(run: RunDirectory, network: Network) -> Iterator[Finding]:
     }
     if seen != planned:
         yield Finding(None, "run.json nodes", *_difference(planned, seen))
+    end_ns = (run.document.get("time") or {}).get("virtual_ns")
+    for name, node in run.document["nodes"].items():
+        due = None if run.by_hand else network.offs_ns.get(name)
+        if node.get("off_ns") != due:
+            seen = f"{_instant(node.get('off_ns'))}; the run ended at {_instant(end_ns)}"
+            yield Finding(None, f"run.json nodes.{name}.off_ns", _instant(due), seen)
     mtu = {name: segment.mtu for name, segment in network.captured.items()}
     if run.document.get("mtu") != mtu:
         yield Finding(None, "run.json mtu", str(mtu), str(run.document.get("mtu")))
+
+
+def _instant(at_ns: object) -> str:
+    return "none" if at_ns is None else f"{at_ns} ns"
 
 
 def _difference(planned: Any, seen: Any, place: str = "") -> tuple[str, str]:

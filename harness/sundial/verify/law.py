@@ -16,7 +16,7 @@ import polars as pl
 from sundial.expect.ip import ETHERNET_HEADER
 from sundial.model.network import Device
 from sundial.model.segment import SegmentBase
-from sundial.seams.fate import Record, RingFull, TooLong, TooShort
+from sundial.seams.fate import AdapterOff, Record, RingFull, TooLong, TooShort
 from sundial.verify.findings import findings, none
 from sundial.verify.wire import GAP_BITS, Line, Numbers, Passages, Wire, bits_of, problem
 
@@ -164,8 +164,8 @@ def check_room(wire: Wire, segment: SegmentBase, port: str, sent: Passages, ends
 
 def offered(wire: Wire, segment: SegmentBase, port: str, done: int) -> Bounds:
     """Frames offered by a machine: `done` are those sent, given up and refused by a full ring; others are refused for
-    their length, and at the end its ring may hold more."""
-    done += sum(wire.fates_of(record, fate_adapter=port).height for record in (TooLong, TooShort))
+    their length or lost with their machine's power, and at the end its ring may hold more."""
+    done += sum(wire.fates_of(record, fate_adapter=port).height for record in (TooLong, TooShort, AdapterOff))
     return done, done + cut_off(wire, segment, port, 0)[0]
 
 

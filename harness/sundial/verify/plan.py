@@ -37,7 +37,9 @@ def _node(run: RunDirectory, samples: RunSamples, name: str, sampled_as: Mapping
     job = run.jobs.get(name, {})
     steps = [each for each in job.get("steps", ()) if isinstance(each, dict)]
     records = samples.records.get(name, ())
-    yield from _beginning_and_end(name, job, steps, records, kernels(run, name), _is_starting(run))
+    network = network_of(run)
+    off = network is not None and name in network.offs_ns
+    yield from _beginning_and_end(name, job, steps, records, kernels(run, name), _is_starting(run), off)
     yield from _within_steps(name, steps, records, sampled_as)
     planned = [each for number, step in enumerate(steps) for each in _batches(number, step, sampled_as)]
     done = [line for (client, _), line in sorted(samples.batches.items()) if client == name]
@@ -96,10 +98,14 @@ def _beginning_and_end(
     records: Sequence[Mapping[str, Any]],
     kernels: Sequence[str],
     starting: bool,
+    off: bool,
 ) -> Iterator[Finding]:
     """The machine says who it is and which clock it reads, that each step has ended well, and that all have. One
-    without steps may still be `starting` its services when the run ends."""
+    without steps may still be `starting` its services when the run ends. One that is `off` by then may have said less.
+    """
     hellos = [each for each in records if each["type"] == "hello"]
+    if off and not records:
+        return
     if len(hellos) != 1 or records[0] is not hellos[0]:
         yield Finding(None, f"nodes/{name} hello", "once, as the first record", f"{len(hellos)}")
     hello = next(iter(hellos), {})
@@ -110,12 +116,13 @@ def _beginning_and_end(
         yield Finding(None, f"nodes/{name} hello kernel", ", ".join(kernels), str(hello.get("kernel")))
     ended = [(each.get("step"), each.get("app"), each.get("status")) for each in records if each["type"] == "step"]
     expected = [(number, step.get("app"), 0) for number, step in enumerate(steps)]
+    expected = expected[: len(ended)] if off else expected
     for place in range(max(len(ended), len(expected))):
         mine, theirs = (each[place] if place < len(each) else None for each in (expected, ended))
         if mine != theirs:
             yield Finding(None, f"nodes/{name} step {place}", _ending(mine), _ending(theirs))
     over = [each.get("status") for each in records if each["type"] == "done"]
-    if over != [0] and (over or steps or not starting):
+    if over != [0] and (over or not off) and (over or steps or not starting):
         yield Finding(None, f"nodes/{name} done", "once, with status 0", ", ".join(map(str, over)) or "never")
     for each in records:
         if each["type"] == "error":

@@ -37,7 +37,9 @@ def _no_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_lists_every_verb_in_order(call: Call) -> None:
     result = call("--help")
     verbs = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    known = "doctor,images,topology,new,rpc,up,exec,cp,console,impair,cut,heal,partition,virsh,down,run,try,verify"
+    known = (
+        "doctor,images,topology,new,rpc,up,exec,cp,console,impair,cut,heal,partition,power,virsh,down,run,try,verify"
+    )
     later = "matrix,sweep,search,report,reproduce,show,watch,open,wireshark,export,compare,ls,tag,note,rm,gc,du"
     assert ",".join(verbs) == f"{known},replay,explain,{later}"
 

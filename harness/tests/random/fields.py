@@ -95,6 +95,7 @@ LEFT_OUT: dict[str, str] = {
     "initrd": "as cmdline",
     "kernel": "as cmdline",
     "memory": "as cmdline",
+    "power_off": "of machines with app: command alone, which no case has: tests/run/test_programs_vm.py",
     "name": "the file's",
     "on": "as hosts",
     "root": "as cmdline: tests/run/test_roots_vm.py",

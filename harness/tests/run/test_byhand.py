@@ -12,6 +12,7 @@ from sundial.errors import BadInput, RunFailed
 from sundial.model.load import load_live
 from sundial.model.network import build_network
 from sundial.model.recorded import recorded_events
+from sundial.model.topology import Clock
 from sundial.run.byhand import ByHand, shown
 
 
@@ -93,3 +94,34 @@ def test_virtual_time_may_have_run_ahead_by_days(made: tuple[ByHand, Fabric]) ->
     fabric.now_ns = 123_761_292_782_901
     by_hand.apply({"cut": "wan"}, fabric.now_ns, fabric.change)
     assert [event.at for event in recorded_events({"scenario": None, "timeline": by_hand.to_json()})] == [fabric.now_ns]
+
+
+def test_a_machine_loses_its_power_on_its_segment(made: tuple[ByHand, Fabric]) -> None:
+    by_hand, fabric = made
+    event = by_hand.apply({"power_off": "server"}, 1_000, fabric.change)
+    assert fabric.changes[0][0] == "wan"
+    assert fabric.changes[0][1]["off"] == [1]
+    assert event.words == "power_off server"
+    assert shown(by_hand.states()["wan"])["off"] == ["server:eth0"]
+    with pytest.raises(BadInput, match="'server' is off already"):
+        by_hand.apply({"power_off": "server"}, 2_000, fabric.change)
+    with pytest.raises(BadInput, match="there is no machine 'wan'"):
+        by_hand.apply({"power_off": "wan"}, 2_000, fabric.change)
+
+
+@pytest.mark.parametrize(
+    ("topology", "clock", "machine", "what"),
+    [
+        ("two-hosts-wan", "virtual", "server", "the other machines would wait for it"),
+        ("two-hosts-10base-t", "real", "server", "'lan' is a hub"),
+        ("two-hosts-netem", "real", "netem", "is on 2 segments"),
+    ],
+)
+def test_a_machine_that_cannot_lose_its_power_by_hand_is_refused(
+    topology: str, clock: Clock, machine: str, what: str
+) -> None:
+    loaded = load_live(topology, clock=clock)
+    fabric = Fabric()
+    with pytest.raises(BadInput, match=what):
+        ByHand(loaded, build_network(loaded)).apply({"power_off": machine}, 1_000, fabric.change)
+    assert not fabric.changes

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.run.live import sundial
 from tests.run.served import passed
 
 pytestmark = pytest.mark.vm
@@ -63,6 +64,31 @@ workloads:
 """
 
 
+OFF = """\
+description: A web server whose machine loses its power while its adapter is full
+topology: two-hosts-10mbit-link
+linger: 100 ms
+timeline:
+  - {at: 600 ms, for: 10 ms, pause: web}
+  - {at: 1234567 us, power_off: server}
+  - {at: 1300 ms, for: 50 ms, cut: "client:eth0"}
+workloads:
+  - app: command
+    ports: {web: {tcp: 80}}
+    programs:
+      web:
+        on: server
+        role: service
+        shell: "mkdir /srv; dd if=/dev/zero of=/srv/big bs=1M count=4; exec httpd -f -p {port.web} -h /srv"
+        ready: {tcp: web}
+      get:
+        on: client
+        after: [web]
+        shell: "timeout 2 wget -q -O - http://{server}:{port.web}/big | wc -c; sleep 0.2; echo gone"
+        expect: {stdout: {contains: gone}}
+"""
+
+
 def _records(run: Path, machine: str, kind: str) -> list[dict[str, Any]]:
     lines = (run / "nodes" / machine / "samples.jsonl").read_text().splitlines()
     return [record for line in lines if isinstance(record := json.loads(line), dict) and record["type"] == kind]
@@ -83,3 +109,32 @@ def test_a_timeline_of_programs_is_carried_out_and_verifies(tmp_path: Path, cloc
     assert [life["signal"] for life in web["before"]] == [9, 15]
     (get,) = [each for each in _records(run, "client", "program") if each["name"] == "get"]
     assert get["signal"] == 15
+
+
+@pytest.mark.night
+def test_a_machine_loses_its_power_at_an_exact_instant(tmp_path: Path) -> None:
+    """Its ring is lost, the other machine goes on, what that sends is lost with a cause, a second run is equal to the
+    byte, and a replay stands without it."""
+    file = tmp_path / "off.yaml"
+    file.write_text(OFF)
+    runs = [tmp_path / "first", tmp_path / "second"]
+    for run in runs:
+        passed(file, run)
+        document = json.loads((run / "run.json").read_text())
+        assert document["nodes"]["server"]["off_ns"] == 1_234_567_000
+        assert "off_ns" not in document["nodes"]["client"]
+        assert document["time"]["virtual_ns"] > 2_000_000_000
+        received, gone = (run / "nodes/client/programs/get.stdout").read_text().split()
+        assert (0 < int(received) < 4 << 20, gone) == (True, "gone")
+        capture = (run / "wire/lan.pcapng").read_bytes()
+        assert b"timeline: power_off server" in capture
+        assert b"dropped: server:eth0 is off" in capture
+        assert b"lost: server:eth0 is off, from client:eth0" in capture
+    first, second = (json.loads((run / "run.json").read_text()) for run in runs)
+    assert first["captures"] == second["captures"]
+    assert {name for name in first["files"] if first["files"][name] != second["files"][name]} <= {
+        f"nodes/{name}/domain.xml" for name in ("client", "server")
+    }
+    done = sundial("replay", str(runs[0]), "--until", "1.5s")
+    assert "equal to" in done.stdout, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines() if " pc 0x" in line] == ["client"]

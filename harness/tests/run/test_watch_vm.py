@@ -115,3 +115,37 @@ def test_a_network_is_changed_by_hand(tmp_path: Path, clock: str) -> None:
     record["timeline"][2]["loss"] = "100 %"
     Path(kept["final"], "run.json").write_text(json.dumps(record))
     assert sundial("verify", kept["final"]).returncode == 1
+
+
+@pytest.mark.night
+def test_a_machine_loses_its_power_by_hand(tmp_path: Path) -> None:
+    """Under the real clock: its QEMU ends, the other machine goes on, and what it sends is lost with a cause."""
+    topology = tmp_path / "off-by-hand.yaml"
+    topology.write_text((Places().checkout / "topologies" / "two-hosts-switched.yaml").read_text())
+
+    def ping() -> int:
+        words = ("ping", "-c", "2", "-W", "1", "10.0.0.2")
+        return sundial("exec", "--topology", "off-by-hand", "client", "--", *words).returncode
+
+    with up(topology, "--clock", "real") as kept:
+        assert ping() == 0
+        assert sundial("power", "on", "server").returncode == 2
+        done = sundial("power", "off", "server", "--topology", "off-by-hand")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("power_off server, from ")
+        assert ping() != 0
+        again = sundial("power", "off", "server", "--topology", "off-by-hand")
+        assert (again.returncode, "is off already" in again.stderr) == (2, True)
+        shown = json.loads(sundial("impair", "--show", "--json", "--topology", "off-by-hand").stdout)
+        assert shown["lan"]["off"] == ["server:eth0"]
+    done = sundial("verify", kept["final"])
+    assert done.returncode == 0, done.stdout
+    record = json.loads(Path(kept["final"], "run.json").read_text())
+    assert record["status"] == "complete"
+    assert record["nodes"]["server"]["ended"] == "powered off by hand"
+    assert [event["power_off"] for event in record["timeline"]] == ["server"]
+    assert b"lost: server:eth0 is off, from client:eth0" in Path(kept["final"], "wire/lan.pcapng").read_bytes()
+    # A machine that stayed on is a mismatch.
+    record["timeline"] = []
+    Path(kept["final"], "run.json").write_text(json.dumps(record))
+    assert sundial("verify", kept["final"]).returncode == 1

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sundial.model.timeline import Event, State, states_of
 from sundial.verify.segment import verifiers
 from sundial.verify.timeline import check_notes
-from tests.fates import lost, queue_full, severed, severed_before
+from tests.fates import lost, machine_off, queue_full, severed, severed_before
 from tests.segments.test_line_laws import PORTS, bits, check, segment, sending, traffic
 from tests.segments.wires import BROADCAST, IN, OUT, Frame, Tape
 
@@ -50,7 +50,8 @@ def changed(written: Any, frames: list[Frame], gone: frozenset[int] = frozenset(
             rule = past[-1].blocks(here, there) if past else None
             enters = ceil(end)
             if rule or frame.name in gone:
-                tape.fate(enters, severed(rule, here, there) if rule else lost(here, there), frame)
+                reason = machine_off(here, there) if rule == "off" else severed(rule or "", here, there)
+                tape.fate(enters, reason if rule else lost(here, there), frame)
                 continue
             if sum(leaves > enters for leaves in inside) >= (effects.limit or 1000):
                 tape.fate(enters, queue_full(here, there), frame)
@@ -119,7 +120,7 @@ def test_a_frame_that_crosses_a_cut_is_found() -> None:
     cut = changing(CUT)
     crossing = changed(segment("link", ENDS, rate="10 Mbit/s"), [Frame(1_500_000, 1, 60, 1)]).wire()
     assert [(each["field"], each["expected"], each["seen"]) for each in check(cut, crossing)] == [
-        ("time on the wire: fate from b:eth0 to a:eth0", "lost: cut", "not lost by a cut")
+        ("time on the wire: fate from b:eth0 to a:eth0", "lost: cut", "not lost: cut")
     ]
 
 

@@ -203,6 +203,13 @@ impl Board {
         false
     }
 
+    /// The machine at `port` is off when its adapter could begin with the frame, at `begin`: its ring is lost.
+    pub fn lose(&mut self, begin: Time, port: usize, frame: Frame, ring: &mut Ring) {
+        ring.leave(begin);
+        self.refuse(begin, port, frame, Refusal::by(Rule::AdapterOff));
+        self.tx_done(begin, port);
+    }
+
     /// Counts and records that the adapter of `port` does not send the frame.
     pub fn refuse(&mut self, at: Time, port: usize, frame: Frame, refusal: Refusal) {
         self.counters[port].count_drop(refusal.rule.name());

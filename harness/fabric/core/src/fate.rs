@@ -70,6 +70,10 @@ pub enum Rule {
     Cut,
     /// The ports on both sides of its way were in different groups.
     Partition,
+    /// The machine that it was for was off.
+    Off,
+    /// The machine whose adapter had it was off.
+    AdapterOff,
 }
 
 impl Rule {
@@ -100,6 +104,8 @@ impl Rule {
             Self::Joined => "joined to the PDU before",
             Self::Cut => "cut",
             Self::Partition => "partition",
+            Self::Off => "off",
+            Self::AdapterOff => "adapter off",
         }
     }
 }
@@ -208,7 +214,7 @@ pub enum Dropped {
 pub enum Fate {
     /// A line lost it.
     Lost(Way),
-    /// Nothing passed between two ports, or from a port to its switch: a cut, or a partition.
+    /// Nothing passed between two ports, or from a port to its switch: a cut, a partition, or a machine that is off.
     #[serde(rename = "lost")]
     Severed {
         rule: Rule,
@@ -309,9 +315,11 @@ mod tests {
             severed(Rule::Cut)[1].clone(),
             severed(Rule::Partition)[0].clone(),
             severed(Rule::Partition)[1].clone(),
+            severed(Rule::Off)[0].clone(),
             Fate::Corrupted { bit: 7, byte: 41, way: way() },
             Fate::Collision { adapter: "a:eth0".into(), attempt: 1, bits: 96 },
             refused(Rule::AdapterFull, None),
+            refused(Rule::AdapterOff, None),
             dropped(Rule::QueueFull, Dropped::Way(way())),
             dropped(Rule::QueueFull, to()),
         ];

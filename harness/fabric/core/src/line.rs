@@ -32,6 +32,11 @@ impl Line {
         self.free + Span::from_ps(u64::from(self.fraction > 0))
     }
 
+    /// When what is sent at `now` begins.
+    pub fn begin(&self, now: Time) -> Time {
+        self.free().max(now)
+    }
+
     /// Sends `bits` at `now` or as soon as the line is free; the line stays taken for `gap_bits` more.
     /// Start of the first and end of the last bit.
     pub fn send(&mut self, now: Time, bits: u64, gap_bits: u64) -> (Time, Time) {

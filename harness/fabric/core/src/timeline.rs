@@ -24,6 +24,9 @@ pub struct Change<I = NoImpairments> {
     /// Ports that neither send nor receive.
     #[serde(default = "Vec::new")]
     pub cut: Vec<usize>,
+    /// Ports of machines that are off.
+    #[serde(default = "Vec::new")]
+    pub off: Vec<usize>,
     /// Groups of ports between which nothing passes; none: all are together.
     #[serde(default = "Vec::new")]
     pub partition: Vec<Vec<usize>>,
@@ -44,7 +47,7 @@ impl<I> Change<I> {
 
     /// Between which of `ports` ports nothing passes.
     pub fn blocks(&self, ports: usize) -> Result<Blocks, Invalid> {
-        Blocks::new(ports, &self.cut, &self.partition)
+        Blocks::new(ports, &self.cut, &self.partition)?.with_off(&self.off)
     }
 }
 
@@ -84,6 +87,8 @@ pub fn check_order<I>(changes: &[Change<I>]) -> Result<(), Invalid> {
 pub struct Blocks {
     /// By port.
     cut: Vec<bool>,
+    /// By port.
+    off: Vec<bool>,
     /// The number of its group, by port.
     groups: Vec<usize>,
 }
@@ -91,12 +96,7 @@ pub struct Blocks {
 impl Blocks {
     /// Of `ports` ports, those of `cut` are cut off, and the groups of `partition`, if there are any, from each other.
     pub fn new(ports: usize, cut: &[usize], partition: &[Vec<usize>]) -> Result<Self, Invalid> {
-        let mut is_cut = vec![false; ports];
-        for (index, &port) in cut.iter().enumerate() {
-            let field = || format!("cut[{index}]");
-            let place = is_cut.get_mut(port).ok_or_else(|| no_port(field(), port, ports))?;
-            *place = true;
-        }
+        let cut = marked(ports, cut, "cut")?;
         let mut groups = vec![None; ports];
         for (number, group) in partition.iter().enumerate() {
             for (index, &port) in group.iter().enumerate() {
@@ -110,9 +110,14 @@ impl Blocks {
         let groups = if partition.is_empty() { vec![Some(0); ports] } else { groups };
         let groups: Option<Vec<_>> = groups.into_iter().collect();
         match groups {
-            Some(groups) => Ok(Self { cut: is_cut, groups }),
+            Some(groups) => Ok(Self { cut, off: vec![false; ports], groups }),
             None => Err(Invalid::new("partition", "each port must be in a group")),
         }
+    }
+
+    /// The same where the machines at the ports `off` are off.
+    pub fn with_off(self, off: &[usize]) -> Result<Self, Invalid> {
+        Ok(Self { off: marked(self.cut.len(), off, "off")?, ..self })
     }
 
     /// Whether `port` is cut off.
@@ -120,18 +125,37 @@ impl Blocks {
         self.cut.get(port).copied().unwrap_or(false)
     }
 
+    /// Whether the machine at `port` is off.
+    pub fn is_off(&self, port: usize) -> bool {
+        self.off.get(port).copied().unwrap_or(false)
+    }
+
     /// Whether two ports are in different groups.
     pub fn are_apart(&self, from: usize, to: usize) -> bool {
         self.groups.get(from) != self.groups.get(to)
     }
 
-    /// Why no frame passes between two ports, if none does.
+    /// Why no frame passes between two ports, if none does. A machine that is off sends none.
     pub fn between(&self, from: usize, to: usize) -> Option<Rule> {
         if self.is_cut(from) || self.is_cut(to) {
             return Some(Rule::Cut);
         }
+        if self.is_off(to) {
+            return Some(Rule::Off);
+        }
         self.are_apart(from, to).then_some(Rule::Partition)
     }
+}
+
+/// By port, whether it is among `some`, which are the field `name`.
+fn marked(ports: usize, some: &[usize], name: &str) -> Result<Vec<bool>, Invalid> {
+    let mut found = vec![false; ports];
+    for (index, &port) in some.iter().enumerate() {
+        let field = || format!("{name}[{index}]");
+        let place = found.get_mut(port).ok_or_else(|| no_port(field(), port, ports))?;
+        *place = true;
+    }
+    Ok(found)
 }
 
 fn no_port(field: String, port: usize, ports: usize) -> Invalid {
@@ -150,6 +174,17 @@ mod tests {
         assert_eq!(blocks.between(0, 2), Some(Rule::Cut));
         assert_eq!(blocks.between(1, 2), Some(Rule::Cut));
         assert!(blocks.is_cut(2) && !blocks.is_cut(1));
+    }
+
+    #[test]
+    fn nothing_passes_to_a_machine_that_is_off() {
+        let blocks = Blocks::new(3, &[2], &[]).expect("valid").with_off(&[1, 2]).expect("valid");
+        assert_eq!(blocks.between(0, 1), Some(Rule::Off));
+        assert_eq!(blocks.between(0, 2), Some(Rule::Cut), "it does not come there");
+        assert_eq!(blocks.between(1, 0), None, "its adapter has sent it before");
+        assert!(blocks.is_off(1) && !blocks.is_off(0));
+        let wrong = Blocks::new(2, &[], &[]).expect("valid").with_off(&[0, 2]);
+        assert_eq!(wrong.expect_err("refused").field, "off[1]");
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub struct MachineConfig {
     pub name: String,
     /// How many network interfaces it has.
     pub nics: usize,
+    /// When its power is cut, in virtual time.
+    pub off: Option<Time>,
     /// From handing a frame to an adapter until that can begin to send it.
     pub adapter_latency: Span,
 }

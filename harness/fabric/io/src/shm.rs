@@ -593,9 +593,11 @@ impl Locked<'_> {
         self.run.machines().iter().any(|machine| machine.joined.load(Relaxed) != 0)
     }
 
-    /// Whether every machine stands, where the fabric has stopped them.
+    /// Whether every machine that has not left stands, where the fabric has stopped them.
     pub fn all_stand(&self) -> bool {
-        self.run.machines().iter().all(|machine| machine.waiting.load(Relaxed) == STANDING)
+        self.run.machines().iter().all(|machine| {
+            machine.waiting.load(Relaxed) == STANDING || machine.finished.load(Relaxed) != 0
+        })
     }
 
     /// Everything before this time is known; [`NEVER`] when all machines have left.

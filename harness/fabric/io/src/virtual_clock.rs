@@ -106,6 +106,8 @@ struct Machine {
     overflow: VecDeque<(u64, usize, Option<Frame>)>,
     pushed_ns: u64,
     pushed_done_ns: u64,
+    /// From then on nothing takes anything out of the ring.
+    off: Option<Time>,
 }
 
 impl Machine {
@@ -178,7 +180,12 @@ impl VirtualRun {
         let machines = config
             .machines
             .iter()
-            .map(|_| Machine { pushed_ns: NEVER, pushed_done_ns: NEVER, ..Machine::default() })
+            .map(|machine| Machine {
+                pushed_ns: NEVER,
+                pushed_done_ns: NEVER,
+                off: machine.off,
+                ..Machine::default()
+            })
             .collect();
         let linger = config.linger.max(distances.least_linger());
         let run_end = RunEnd::new(config.done_machines.iter().copied(), linger, config.deadline);
@@ -354,6 +361,9 @@ impl VirtualRun {
     }
 
     fn emit(&mut self, Notice { machine, nic, due, frame }: Notice) -> Result<(), Broken> {
+        if self.machines[machine].off.is_some_and(|off| due >= off) {
+            return Ok(());
+        }
         self.machines[machine].overflow.push_back((due.as_ns_ceil(), nic, frame));
         self.push_overflow(machine)
     }

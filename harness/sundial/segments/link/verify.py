@@ -31,6 +31,7 @@ from sundial.segments.link.verify_netem import (
 from sundial.verify.contention import Contention, of_own_frames
 from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops
 from sundial.verify.offered import check_full_duplex
+from sundial.verify.power import check_power
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Arrivals, Mask, Numbers, Passages, Wire, check_arrivals, check_line, problem
 
@@ -53,8 +54,8 @@ class _Link(SegmentVerifier[Link]):
         return len(delays) == 1 and all(each.jitter is None and each.reorder is None for each in every)
 
     def check_times(self, segment: Link, wire: Wire) -> Law:
-        found = [check_fates(wire, segment, RECORDS)]
-        counted: dict[tuple[str, str], Bounds] = {}
+        power, counted = check_power(wire, segment)
+        found = [check_fates(wire, segment, RECORDS), power]
         cut: dict[str, Bounds] = {}
         for place in (0, 1):
             port, other = segment.ports[place], segment.ports[1 - place]

@@ -11,17 +11,17 @@ import numpy as np
 import polars as pl
 
 from sundial.model.impairments import Impairments
-from sundial.seams.fate import Corrupted, OnLine, QueueFull, Severed
+from sundial.seams.fate import AdapterOff, Corrupted, MachineOff, OnLine, QueueFull, Severed
 from sundial.segments.link.model import Link
 from sundial.verify.chance import hardly
 from sundial.verify.frames import CORRUPTED, DROPPED, DUPLICATED, LOST
 from sundial.verify.law import merged
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
-RECORDS = (OnLine, QueueFull, Corrupted, Severed)
+RECORDS = (OnLine, QueueFull, Corrupted, Severed, MachineOff, AdapterOff)
 _KINDS = (LOST, DROPPED, DUPLICATED, CORRUPTED)
 """`fate` of what the impairments of a link do."""
-_RULES = ("cut", "partition")
+_RULES = ("cut", "off", "partition")
 """Why a link lets nothing pass."""
 
 
@@ -155,8 +155,8 @@ def check_severed(segment: Link, port: str, other: str, stage: Numbers, sent: Pa
         wrong = due != (seen > 0)
         found.append(
             problem(f"fate from {port} to {other}", wrong, [sent.row],
-                    (f"lost: {rule}" if each else "not lost by a " + rule for each in due[wrong]),
-                    (f"lost: {rule}" if each else "not lost by a " + rule for each in seen[wrong] > 0))
+                    (f"lost: {rule}" if each else f"not lost: {rule}" for each in due[wrong]),
+                    (f"lost: {rule}" if each else f"not lost: {rule}" for each in seen[wrong] > 0))
         )  # fmt: skip
     return merged(found)
 

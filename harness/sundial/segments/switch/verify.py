@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sundial.seams.fate import OutputFull, Severed
+from sundial.seams.fate import AdapterOff, MachineOff, OutputFull, Severed
 from sundial.segments.switch.model import Switch
 from sundial.segments.switch.verify_forwarding import (
     before_the_switch,
@@ -29,6 +29,7 @@ from sundial.verify.law import (
 )
 from sundial.verify.learning import FILTERED, FLOODED, output_ports
 from sundial.verify.offered import check_full_duplex
+from sundial.verify.power import check_power
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import PS_PER_NS, Passages, Wire, check_arrivals, check_line
 
@@ -43,8 +44,8 @@ class _Switch(SegmentVerifier[Switch]):
         return False
 
     def check_times(self, segment: Switch, wire: Wire) -> Law:
-        found = [check_fates(wire, segment, [OutputFull, Severed])]
-        counted: dict[tuple[str, str], Bounds] = {}
+        power, counted = check_power(wire, segment)
+        found = [check_fates(wire, segment, [OutputFull, Severed, MachineOff, AdapterOff]), power]
         cut: dict[str, Bounds] = {}
         rates = segment.by_port(segment.rate)
         for port, sent, rate_bps in zip(segment.ports, wire.sent, rates, strict=True):
@@ -92,7 +93,7 @@ def _cut_off(segment: Switch, due: pl.DataFrame, end_ns: int | None) -> dict[tup
     at = pl.coalesce("to", "from")
     found = {}
     for port in segment.ports if segment.timeline else ():
-        for rule in ("cut", "partition"):
+        for rule in ("cut", "off", "partition"):
             times = due.filter(at == port, pl.col("rule") == rule)["at"]
             least = len(times) if end_ns is None else int((times < end_ns).sum())
             found[port, f"dropped {rule}"] = (least, len(times))

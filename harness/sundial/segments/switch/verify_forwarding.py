@@ -13,10 +13,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 import polars as pl
 
-from sundial.seams.fate import Severed
+from sundial.seams.fate import MachineOff, Severed
 from sundial.segments.switch.model import Switch
 from sundial.verify.findings import findings
 from sundial.verify.learning import Received
+from sundial.verify.power import is_off
 from sundial.verify.wire import (
     GAP_BITS,
     MOST,
@@ -68,14 +69,18 @@ def outputs(segment: Switch, frames: Received, begins_ns: Numbers, port: Numbers
         line = Line(rate_bps, SECOND_PS)
         starts, kept = _through(line, ready, bits, segment.queue_frames)
         ends = whole_ns(line.ends(starts[kept], bits[kept]))
-        gone = is_cut(segment, place, whole_ns(line.whole(starts[kept])))
+        begins = whole_ns(line.whole(starts[kept]))
+        cut = is_cut(segment, place, begins)
+        off = is_off(segment, segment.ports[place], begins) & ~cut
+        gone = cut | off
         passed = mine[kept][~gone]
         arrivals = Arrivals(ends[~gone] + segment.propagation, frames.content[passed], frames.row[passed])
         queued_ns = whole_ns(frames.ready[parted] + segment.forwarding_latency * PS_PER_NS)
         severed = pl.concat(
             [
                 _severed(segment, frames, parted, "partition", place, queued_ns),
-                _severed(segment, frames, mine[kept][gone], "cut", place, ends[gone]),
+                _severed(segment, frames, mine[kept][cut], "cut", place, ends[cut]),
+                _severed(segment, frames, mine[kept][off], "off", place, ends[off]),
             ]
         )
         yield Output(arrivals, mine[~kept], whole_ns(ready[~kept]), severed)
@@ -143,7 +148,7 @@ def _severed(
 def check_severed(wire: Wire, due: pl.DataFrame, end_ns: int | None) -> pl.DataFrame:
     """Each frame that meets a cut or a partition has its fate, and no other frame has one."""
     due = due if end_ns is None else due.filter(pl.col("at") <= end_ns)
-    seen = wire.fates_of(Severed).select(
+    seen = pl.concat([wire.fates_of(Severed), wire.fates_of(MachineOff)]).sort("time_ns", "row").select(
         at="time_ns", content=pl.col("octets_hash").cast(pl.Int64), rule="fate_rule",
         **{"from": "fate_from", "to": "fate_to"}, row=pl.col("row").cast(pl.Int64),
     )  # fmt: skip

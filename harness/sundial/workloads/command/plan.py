@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sundial.model.network import Network
@@ -34,7 +34,7 @@ class CommandPlan:
         options: Options = {
             "workload": way.workload or None,
             "machine": numbers[machine],
-            "peers": [numbers[name] for name in workload.machines if name != machine] or None,
+            "peers": _peers(workload, machine, numbers, network.offs_ns),
             "files": files or None,
             "programs": [_program(workload, network, machine, each, way.seed, numbers) for each in here],
             "events": events or None,
@@ -43,6 +43,13 @@ class CommandPlan:
 
     def idle_services(self, host: Host) -> Iterator[Service]:
         return iter(())
+
+
+def _peers(workload: Command, machine: str, numbers: Mapping[str, int], offs_ns: Mapping[str, int]) -> list[int] | None:
+    """The machines whose jobs must have ended before services of `machine` end. One that is off cannot say that its own
+    have. A machine without peers does not listen: where all others are off later, it is its own."""
+    others = [name for name in workload.machines if name != machine]
+    return [numbers[name] for name in others if name not in offs_ns] or ([numbers[machine]] if others else None)
 
 
 def _program(

@@ -57,11 +57,13 @@ class _Machines:
     ran: Mapping[str, Sequence[Ran]]
     listeners: Mapping[tuple[str, str, int], Sequence[Ran]]
     """Services by protocol, machine and the port by which they are ready."""
+    offs_ns: Mapping[str, int]
+    """When the power of machines is cut."""
 
     @property
     def absences(self) -> Absences:
         """When their programs did not run."""
-        return Absences(self.own, self.ran, self.listeners)
+        return Absences(self.own, self.ran, self.listeners, self.offs_ns)
 
     def begins_ns(self, machine: str) -> int | None:
         """When its first program started."""
@@ -94,7 +96,10 @@ class _Command(Verifier):
         workloads = [each for each in experiment.scenario.workloads if isinstance(each, Command)]
         parts = _Parts()
         found = [(each, _check_records(run, each, experiment.network, samples, parts)) for each in workloads]
-        machines, ports = _machines(run, found), [port for each in workloads for port in each.ports.values()]
+        machines, ports = (
+            _machines(run, found, experiment.network.offs_ns),
+            [port for each in workloads for port in each.ports.values()],
+        )
         transit = transit_of(frames, ports_of(run))
         decoded = _decoded(run, frames, services_of(ports), machines)
         parts.findings += [as_table(each.findings) for each in decoded.judged.values()]
@@ -152,7 +157,9 @@ def _of_workload(record: Mapping[str, Any], workload: Command, run: RunDirectory
     return not names or bool(names & workload.programs.keys())
 
 
-def _machines(run: RunDirectory, found: Sequence[tuple[Command, Sequence[Ran]]]) -> _Machines:
+def _machines(
+    run: RunDirectory, found: Sequence[tuple[Command, Sequence[Ran]]], offs_ns: Mapping[str, int]
+) -> _Machines:
     names = {name for workload, _ in found for name in workload.machines}
     own: dict[str, str] = {}
     others: set[str] = set()
@@ -176,7 +183,7 @@ def _machines(run: RunDirectory, found: Sequence[tuple[Command, Sequence[Ran]]])
                 number = None if port is None else port_number(workload, port)
                 if number is not None:
                     listeners.setdefault((protocol, each.machine, number), []).append(each)
-    return _Machines(own, frozenset(others), ends, by_machine, listeners)
+    return _Machines(own, frozenset(others), ends, by_machine, listeners, offs_ns)
 
 
 def _conversations(
@@ -220,14 +227,17 @@ def _streams(
     rows = found.frames.filter(pl.col("conn").is_in([each.number for each in own])).select("row")
     parts.classes.append(found.classes(explained).drop("call").join(rows, on="row", how="semi"))
     parts.findings += [found.findings, found.balance(transit)]
-    parts.findings.append(as_table(_check_ends(own)))
+    parts.findings.append(as_table(_check_ends(own, machines.offs_ns)))
     if run.clock == "virtual":
         parts.findings.append(as_table([*_check_accepts(own, machines), *_check_pauses(own, machines)]))
 
 
-def _check_ends(found: Sequence[Conversation]) -> Iterator[Finding]:
-    """Each connection that was answered is ended, by both sides or with RST: its programs have ended."""
+def _check_ends(found: Sequence[Conversation], offs_ns: Mapping[str, int]) -> Iterator[Finding]:
+    """Each connection that was answered is ended, by both sides or with RST: its programs have ended. Nothing ends one
+    of a machine that is off."""
     for each in found:
+        if each.client_machine in offs_ns or each.server_machine in offs_ns:
+            continue
         if each.answered_ns is None or each.reset_rows or all(way.finished for way in each.ways.values()):
             continue
         open_by = [name for reply, name in ((False, "client"), (True, "server")) if not each.ways[reply].finished]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -40,18 +40,26 @@ class Absences:
     """All programs of a machine."""
     listeners: Mapping[tuple[str, str, int], Sequence[Ran]]
     """Services by transport, machine and port."""
+    offs_ns: Mapping[str, int] = field(default_factory=dict)
+    """When the power of machines is cut."""
 
     def of_service(self, service: Service, since_ns: int, until_ns: int) -> bool:
-        """Whether a program that serves there did not run, or was paused, at some time of an interval. Of a port by
+        """Whether a program that serves there did not run, was paused or off, at some time of an interval. Of a port by
         which no service is ready, that is any service of the machine."""
         machine = self.machines.get(service.address or "", "")
+        if self.offs_ns.get(machine, until_ns + 1) <= until_ns:
+            return True
         own = [each for each in self.ran.get(machine, ()) if each.program.role == "service"]
         serving = self.listeners.get((service.transport, machine, service.port), own)
         return any(not _runs(each, since_ns, until_ns) for each in serving)
 
     def of_client(self, address: str, since_ns: int, until_ns: int) -> bool:
-        """Whether a program of the machine was paused, or a signal ended it, at some time of an interval."""
-        for each in self.ran.get(self.machines.get(address, ""), ()):
+        """Whether a program of the machine was paused, a signal ended it, or the machine was off, at some time of an
+        interval."""
+        machine = self.machines.get(address, "")
+        if self.offs_ns.get(machine, until_ns + 1) <= until_ns:
+            return True
+        for each in self.ran.get(machine, ()):
             if any(begin <= until_ns and since_ns <= end for begin, end in pauses(each)):
                 return True
             if any(life.signal is not None and since_ns <= life.end_ns <= until_ns for life in each.lives):

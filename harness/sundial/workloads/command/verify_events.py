@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sundial.model.machine_events import offs_ns
 from sundial.model.program_events import CONTINUE, KILL, PAUSE, Trigger
 from sundial.model.timeline import Event
 from sundial.observe.programs import STREAMS, pieces
@@ -43,6 +44,7 @@ def check_events(
     exact: bool,
 ) -> Iterator[Finding]:
     """All events of a workload. `records`, `zeros_ns`: by machine; `exact`: the clock is virtual."""
+    offs = offs_ns(events)
     for machine in workload.machines:
         met = [Met.of(each, zeros_ns[machine]) for each in records.get(machine, ()) if each["type"] == EVENT]
         met = [each for each in met if each.name in workload.programs]
@@ -56,6 +58,8 @@ def check_events(
                 yield from _check_event(what, event, own, program, exact)
                 if source is not None and event.after is not None and own:
                     yield from _check_trigger(what, event.after, own[0], source, records[machine], zeros_ns[machine])
+            elif program is None and event.after is None and event.at + LATE_NS < offs.get(machine, 0):
+                yield from _check_begun(what, event, own)
         for each in met:
             yield Finding(None, f"event {machine} timeline.{each.number}", "none", f"{each.verb} of {each.name}")
     for one in ran:
@@ -89,6 +93,13 @@ def _check_event(what: str, event: Event, own: Sequence[Met], program: Ran, exac
             yield Finding(None, what, expected, f"at {each.at_ns} ns, {each.late_ns} ns late")
         if each.verb in (PAUSE, CONTINUE, KILL) and each.met != (each.state in _FITTING[each.verb]):
             yield Finding(None, what, f"{each.verb} of a program that is {_states(each.verb)}", f"it is {each.state}")
+
+
+def _check_begun(what: str, event: Event, own: Sequence[Met]) -> Iterator[Finding]:
+    """An event on a machine that was off before it recorded its programs."""
+    if not own or (own[0].verb, own[0].name, own[0].due_ns) != (event.verb, event.program, event.at):
+        seen = ", ".join(f"{each.verb} of {each.name} due at {each.due_ns} ns" for each in own) or "none"
+        yield Finding(None, what, f"{event.words}, due at {event.at} ns, before the machine was off", seen)
 
 
 def _states(verb: str) -> str:

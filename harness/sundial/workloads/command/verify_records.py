@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from sundial.model.machine_events import offs_ns
 from sundial.model.program_events import Signal
 from sundial.model.timeline import Event
 from sundial.observe.programs import STREAMS, fnv1a
@@ -141,10 +142,12 @@ def read_records(
     events: Sequence[Event] = (),
 ) -> tuple[list[Ran], list[Finding]]:
     """The programs of a machine, with what events did to them; a finding where they are not those of the scenario, each
-    once and in order."""
+    once and in order. A machine records them when all have ended: one whose power is cut before has no records."""
     found = [each for each in records if each["type"] == RECORD]
     planned = [(name, workload.programs[name].role) for name, where in workload.instances if where == machine]
     seen = [(str(each.get("name")), str(each.get("role"))) for each in found]
+    if not seen and machine in offs_ns(events):
+        return [], []
     if seen != planned:
         words = [", ".join(f"{role} {name}" for name, role in each) or "none" for each in (planned, seen)]
         return [], [Finding(None, f"program {machine} records", words[0], words[1])]

@@ -59,7 +59,7 @@ REFUSED = [
     (("at: 1 s, kill: web, pause: web",), "timeline.0", "exactly one thing"),
     (("kill: web",), "timeline.0", "at is missing"),
     (("at: 30 s, kill: web",), "timeline.0.at", "over by 21 s"),
-    (("after: {program: get, ends: true}, cut: lan",), "timeline.0.after", "wires change only at a time"),
+    (("after: {program: get, ends: true}, cut: lan",), "timeline.0.after", "wires and machines change only at a time"),
     (("at: 1 s, after: {program: get, ends: true}, kill: web",), "timeline.0.at", "either at or after"),
     (("after: {program: get}, kill: web, on: client",), "timeline.0.after", "either a line or an end"),
     (("after: {program: get, ends: true}, kill: web",), "timeline.0.after.program", "'web' runs on 'server', 'get' on"),

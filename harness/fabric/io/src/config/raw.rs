@@ -86,6 +86,7 @@ struct Machine {
     nics: usize,
     #[serde(default)]
     adapter_latency_ns: u64,
+    off_ns: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -182,6 +183,7 @@ impl Config {
         let machine = |machine: Machine| MachineConfig {
             name: machine.name,
             nics: machine.nics,
+            off: machine.off_ns.map(Time::from_ns),
             adapter_latency: Span::from_ns(machine.adapter_latency_ns),
         };
         Ok(super::Config {
@@ -216,6 +218,9 @@ impl Config {
                     machine.adapter_latency_ns
                 );
                 return invalid(format!("machines[{index}].adapter_latency_ns"), message);
+            }
+            if machine.off_ns.is_some() && self.clock != Clock::Virtual {
+                return invalid(format!("machines[{index}].off_ns"), "needs clock virtual");
             }
             let latency = Span::from_ns(machine.adapter_latency_ns);
             let pluggable = Pluggable { number: index, nics: machine.nics, latency };

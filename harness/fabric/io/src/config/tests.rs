@@ -48,6 +48,11 @@ fn every_refusal_is_one_line_that_names_file_and_field() {
             "\"clock\": \"real\"",
             "segments[0].ports[0].local: needed with clock real",
         ),
+        (
+            "\"propagation_ns\": 1000",
+            "\"timeline\": [{\"at_ns\": 5, \"note\": \"\", \"off\": [2]}]",
+            "segments[0].timeline[0].off[0]: no port 2; ports are 0 to 1",
+        ),
         ("[\"b\"]", "[\"x\"]", "done_machines[0]: no machine \"x\""),
         (
             "\"name\": \"b\", \"nics\"",

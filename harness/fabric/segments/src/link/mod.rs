@@ -83,10 +83,10 @@ impl Link {
         assert_eq!(common.ports.len(), 2, "a link has two ports");
         let LinkParameters { rate_bps, propagation, impairments, timeline, by_hand } = parameters;
         let ways = [0, 1].map(|port| {
-            let first = State { blocked: None, impairments: impairments[port].clone() };
+            let first = State { impairments: impairments[port].clone(), ..State::default() };
             let later = timeline.iter().map(|change| {
-                let blocked = change.blocks.between(port, 1 - port);
-                (change.at, State { blocked, impairments: change.impairments[port].clone() })
+                let impairments = change.impairments[port].clone();
+                (change.at, State::new(&change.blocks, port, impairments))
             });
             Way::new(common, port, rate_bps, first, later.collect(), by_hand)
         });
@@ -182,11 +182,17 @@ impl Segment for Link {
         if !self.board.admit(now, port, &frame, refused, &mut self.rings[port]) {
             return;
         }
-        let (start, end) = self.ways[port].send(now, &frame);
+        let (start, end) = match self.ways[port].send(now, &frame) {
+            Ok(times) => times,
+            Err(begin) => {
+                self.board.lose(begin, port, frame, &mut self.rings[port]);
+                return;
+            }
+        };
         self.rings[port].leave(end);
         self.board.sent(start, end, port, &frame);
         let mut outcomes = std::mem::take(&mut self.outcomes);
-        self.ways[port].enter(start, end, frame, &mut outcomes);
+        self.ways[port].enter(end, frame, &mut outcomes);
         for outcome in outcomes.drain(..) {
             self.settle(end, port, outcome);
         }
@@ -246,8 +252,7 @@ impl Segment for Link {
         let last = self.notes.back().map(|(at, _)| *at);
         let at = change_instant(now, self.ways.iter().map(Way::free), last);
         for (port, impairments) in impairments.into_iter().enumerate() {
-            let blocked = blocks.between(port, 1 - port);
-            self.ways[port].add_change(at, State { blocked, impairments });
+            self.ways[port].add_change(at, State::new(&blocks, port, impairments));
         }
         self.notes.push_back((at, note));
         Ok(at)

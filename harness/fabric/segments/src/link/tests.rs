@@ -170,6 +170,30 @@ fn a_start_between_two_nanoseconds_counts_as_it_is_stamped() {
 }
 
 #[test]
+fn a_machine_that_is_off_neither_sends_nor_receives() {
+    // The second begins at 6.72 us.
+    let off = |ns| LinkChange {
+        at: at(ns),
+        note: String::new(),
+        blocks: Blocks::new(2, &[], &[]).expect("valid").with_off(&[0]).expect("valid"),
+        impairments: [None, None],
+    };
+    for (ns, arrived, lost) in [(6_720, 1, 1), (6_721, 2, 0)] {
+        let mut link = link_with(100_000_000, None, vec![off(ns)]);
+        for _ in 0..2 {
+            link.handle_frame(at(0), 0, frame(1, 60));
+        }
+        link.handle_frame(at(ns), 1, frame(2, 60));
+        let counters = link.counters();
+        assert_eq!(counters.ports[1].rx_frames, arrived);
+        assert_eq!(counters.ports[0].tx_frames, arrived, "nothing is at its port");
+        assert_eq!(counters.ports[0].dropped.get("adapter off").copied().unwrap_or(0), lost);
+        assert_eq!(counters.ports[0].rx_frames, 0);
+        assert_eq!(counters.ports[1].dropped.get("off"), Some(&1));
+    }
+}
+
+#[test]
 fn a_cut_is_a_fate_at_both_ends_of_the_link_and_a_note() {
     let mut link = link_with(100_000_000, None, vec![change(5, true, Impairments::default())]);
     link.handle_frame(at(10), 1, frame(1, 60));

@@ -3,16 +3,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sundial_core::{Frame, Line, Rule, SegmentParameters, Span, Time};
+use sundial_core::{Blocks, Frame, Line, Rule, SegmentParameters, Span, Time};
 
 use super::netem::{Impairments, Netem, Outcome};
 use crate::ethernet::{GAP_BITS, MIN_WIRE_BITS, wire_bits};
 
 /// What a way does until the next change.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct State {
     /// Why nothing passes, if nothing does.
     pub(super) blocked: Option<Rule>,
+    /// Whether the sending machine is off.
+    pub(super) off: bool,
     pub(super) impairments: Option<Box<Impairments>>,
 }
 
@@ -22,6 +24,7 @@ pub(super) struct Way {
     rate_bps: u64,
     line: Line,
     blocked: Option<Rule>,
+    off: bool,
     /// None: the way never impairs a frame.
     netem: Option<Netem>,
     /// What is still to come.
@@ -60,6 +63,7 @@ impl Way {
             rate_bps,
             line: Line::new(rate_bps),
             blocked: first.blocked,
+            off: first.off,
             netem: impairs.then(|| Netem::new(common, port, first.settings())),
             changes: later,
             holds: by_hand || impairs && !(steady && in_order),
@@ -70,20 +74,19 @@ impl Way {
         }
     }
 
-    /// The adapter has `frame` at `now`: when its first bit leaves, and its last.
-    pub(super) fn send(&mut self, now: Time, frame: &Frame) -> (Time, Time) {
-        self.line.send(now, wire_bits(frame.len()), GAP_BITS)
+    /// The adapter has `frame` at `now`: when its first bit leaves, and its last; or when it would have begun, if its
+    /// machine is off then.
+    pub(super) fn send(&mut self, now: Time, frame: &Frame) -> Result<(Time, Time), Time> {
+        let begin = self.line.begin(now);
+        self.change_until(begin);
+        if self.off {
+            return Err(begin);
+        }
+        Ok(self.line.send(now, wire_bits(frame.len()), GAP_BITS))
     }
 
-    /// What becomes of a frame that began at `start`, and whose last bit leaves at `end`.
-    pub(super) fn enter(
-        &mut self,
-        start: Time,
-        end: Time,
-        frame: Frame,
-        outcomes: &mut Vec<Outcome>,
-    ) {
-        self.change_until(start);
+    /// What becomes of the frame that was sent last, and whose last bit leaves at `end`.
+    pub(super) fn enter(&mut self, end: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
         match (self.blocked, &mut self.netem) {
             (Some(rule), _) => outcomes.push(Outcome::Blocked(frame, rule)),
             (None, None) => outcomes.push(Outcome::Sent { at: end, frame, ahead: false }),
@@ -96,6 +99,7 @@ impl Way {
         let stamped = Time::from_ns(start.as_ns_ceil());
         while let Some((_, state)) = self.changes.pop_front_if(|(at, _)| *at <= stamped) {
             self.blocked = state.blocked;
+            self.off = state.off;
             if let Some(netem) = &mut self.netem {
                 netem.change(state.settings());
             }
@@ -167,6 +171,12 @@ impl Way {
 }
 
 impl State {
+    /// Of the way from `port`.
+    pub(super) fn new(blocks: &Blocks, port: usize, impairments: Option<Box<Impairments>>) -> Self {
+        let blocked = blocks.between(port, 1 - port);
+        Self { blocked, off: blocks.is_off(port), impairments }
+    }
+
     fn settings(&self) -> Impairments {
         self.impairments.as_deref().cloned().unwrap_or_default()
     }

@@ -161,6 +161,11 @@ impl Switch {
         self.change(begun).is_some_and(|change| change.blocks.is_cut(port))
     }
 
+    /// Whether the machine at `port` is off for what begins at `begun`.
+    fn is_off(&self, begun: Time, port: usize) -> bool {
+        self.change(begun).is_some_and(|change| change.blocks.is_off(port))
+    }
+
     /// The last bit of `frame`, which began at `begun`, reached the switch through `port`.
     fn forward(&mut self, received: Time, port: usize, begun: Time, frame: &Frame) {
         let (header, _) = Header::parse(frame).expect("shorter frames are refused by the adapter");
@@ -211,6 +216,10 @@ impl Switch {
             self.board.sever(end, to, Rule::Cut, frame.clone(), (from, Some(to)));
             return;
         }
+        if self.is_off(start, to) {
+            self.board.sever(end, to, Rule::Off, frame.clone(), (from, Some(to)));
+            return;
+        }
         self.board.deliver(end + self.parameters.propagation[to], to, frame.clone());
     }
 
@@ -227,11 +236,16 @@ impl Switch {
 impl Segment for Switch {
     fn handle_frame(&mut self, now: Time, port: usize, frame: Frame) {
         self.handle_timeout(now);
-        let Input { line, ring } = &mut self.inputs[port];
         let refused = refusal(&frame, self.max_frame_bytes);
-        if !self.board.admit(now, port, &frame, refused, ring) {
+        if !self.board.admit(now, port, &frame, refused, &mut self.inputs[port].ring) {
             return;
         }
+        let begin = self.inputs[port].line.begin(now);
+        if self.is_off(begin, port) {
+            self.board.lose(begin, port, frame, &mut self.inputs[port].ring);
+            return;
+        }
+        let Input { line, ring } = &mut self.inputs[port];
         let (start, end) = line.send(now, wire_bits(frame.len()), GAP_BITS);
         ring.leave(end);
         self.board.sent(start, end, port, &frame);

@@ -204,6 +204,25 @@ fn a_cut_meets_what_begins_on_its_cable() {
 }
 
 #[test]
+fn a_machine_that_is_off_loses_what_is_for_it_and_what_its_adapter_holds() {
+    let counted = |port, off: &[usize]| {
+        let blocks = Blocks::new(3, &[], &[]).expect("valid").with_off(off).expect("valid");
+        let mut switch = switch(3, |parameters| {
+            parameters.timeline = vec![SwitchChange { at: at(7_000), note: String::new(), blocks }];
+        });
+        // The second begins at 6.72 us + 0.28, the first leaves the switch at 7.81.
+        switch.handle_frame(at(0), port, Frame::from([vec![0xff; 6], vec![2; 54]].concat()));
+        switch.handle_frame(at(7_000), port, Frame::from([vec![0xff; 6], vec![2; 54]].concat()));
+        let arrived = deliveries(&mut switch).len();
+        let ports = switch.counters().ports;
+        let lost = |name| ports.iter().filter_map(|port| port.dropped.get(name)).sum::<u64>();
+        (arrived, lost("off"), lost("adapter off"), ports[port].tx_frames)
+    };
+    assert_eq!(counted(0, &[1]), (2, 2, 0, 2));
+    assert_eq!(counted(0, &[0]), (2, 0, 1, 1));
+}
+
+#[test]
 fn a_partition_meets_what_its_sender_begins() {
     let groups = [vec![0, 2], vec![1]];
     assert_eq!(copies(0, &[], &groups), (1, vec!["partition"]));

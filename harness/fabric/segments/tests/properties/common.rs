@@ -408,12 +408,15 @@ fn ways() -> impl Strategy<Value = [Option<Box<Impairments>>; 2]> {
     (way(), way()).prop_map(|(a, b)| [a, b])
 }
 
-/// A link that is cut, heals and is impaired in other ways.
+/// A link that is cut, heals and is impaired in other ways, and whose machines are off.
 pub fn changing_link() -> impl Strategy<Value = LinkParameters> {
     let blocks = prop_oneof![
         3 => Just(Blocks::default()),
         1 => Just(Blocks::new(2, &[0], &[]).expect("valid")),
         1 => Just(Blocks::new(2, &[], &[vec![1], vec![0]]).expect("valid")),
+        1 => (0..2_usize).prop_map(|port| {
+            Blocks::new(2, &[], &[]).and_then(|blocks| blocks.with_off(&[port])).expect("valid")
+        }),
     ];
     let change = (prop_oneof![1..1_000_000_u64, 1..20_000_000_u64], blocks, ways());
     (link_parameters(), prop::collection::vec(change, 0..6)).prop_map(|(parameters, changes)| {
@@ -471,7 +474,7 @@ pub fn switch_parameters() -> impl Strategy<Value = SwitchParameters> {
     )
 }
 
-/// A switch whose cables are cut, and whose ports are parted.
+/// A switch whose cables are cut, whose ports are parted, and whose machines are off.
 pub fn changing_switch() -> impl Strategy<Value = SwitchParameters> {
     switch_parameters().prop_flat_map(|parameters| {
         let ports = parameters.rate_bps.len();
@@ -479,10 +482,12 @@ pub fn changing_switch() -> impl Strategy<Value = SwitchParameters> {
             prop_oneof![1..1_000_000_u64, 1..20_000_000_u64],
             prop::collection::vec(any::<bool>(), ports),
             prop::option::of(prop::collection::vec(0..2_usize, ports)),
+            prop::option::of(0..ports),
         );
         prop::collection::vec(change, 0..6).prop_map(move |changes| {
             let mut at = Time::ZERO;
-            let change = |(pause_ns, cut, groups): (u64, Vec<bool>, Option<Vec<usize>>)| {
+            type Drawn = (u64, Vec<bool>, Option<Vec<usize>>, Option<usize>);
+            let change = |(pause_ns, cut, groups, off): Drawn| {
                 at += Span::from_ns(pause_ns);
                 let cut: Vec<_> = (0..ports).filter(|&port| cut[port]).collect();
                 let group = |groups: &Vec<usize>, number| {
@@ -491,6 +496,7 @@ pub fn changing_switch() -> impl Strategy<Value = SwitchParameters> {
                 let partition: Vec<Vec<usize>> =
                     groups.iter().flat_map(|it| [group(it, 0), group(it, 1)]).collect();
                 let blocks = Blocks::new(ports, &cut, &partition).expect("valid");
+                let blocks = blocks.with_off(off.as_slice()).expect("valid");
                 SwitchChange { at, note: String::new(), blocks }
             };
             let timeline = changes.into_iter().map(change).collect();

@@ -139,19 +139,20 @@ proptest! {
         (parameters, inputs) in changing_link().prop_flat_map(|parameters| (Just(parameters), inputs(2, 60)))
     ) {
         let trace = exact(&Model::link(parameters.clone()), &inputs);
-        let rule = |at: Time, port: usize| {
+        let blocks = |at: Time| {
             let stamped = Time::from_ns(at.as_ns_ceil());
             let past = parameters.timeline.iter().rfind(|change| change.at <= stamped);
-            past.and_then(|change| change.blocks.between(port, 1 - port))
+            past.map(|change| change.blocks.clone()).unwrap_or_default()
         };
         for port in 0..2 {
             let mut blocked = BTreeMap::new();
             for &(at, ..) in trace.records.iter().filter(|it| (it.1, it.2) == (port, Direction::Outbound)) {
-                if let Some(rule) = rule(at, port) {
+                prop_assert!(!blocks(at).is_off(port));
+                if let Some(rule) = blocks(at).between(port, 1 - port) {
                     *blocked.entry(rule.name()).or_insert(0_u64) += 1;
                 }
             }
-            for name in ["cut", "partition"] {
+            for name in ["cut", "off", "partition"] {
                 let counted = trace.counters.ports[port].dropped.get(name).copied().unwrap_or(0);
                 prop_assert_eq!(counted, blocked.get(name).copied().unwrap_or(0));
             }
@@ -223,7 +224,7 @@ proptest! {
         let fates = trace.records.iter().filter_map(|record| record.4.as_deref());
         let before = fates.filter(|fate| matches!(fate, Fate::Severed { gap: Gap::Before { .. }, .. })).count() as u64;
         let dropped = |name| ports.iter().map(|port| port.dropped.get(name).copied().unwrap_or(0)).sum::<u64>();
-        let copies_lost = dropped("queue full") + dropped("cut") + dropped("partition") - before;
+        let copies_lost = ["queue full", "cut", "off", "partition"].map(dropped).iter().sum::<u64>() - before;
         prop_assert_eq!(
             sum(|port| port.rx_frames) + copies_lost + filtered + before,
             sum(|port| port.tx_frames) + flooded * (ports.len() as u64 - 2)
