@@ -139,13 +139,16 @@ class _Batch:
         return self.queues.get((*self.client, int(self.line.get("server_task") or 0), operation), deque())
 
     def beside(self, procedure: str, size: int, number: int, questions: deque[Transaction]) -> Iterator[Finding]:
-        """An operation without a sample: what is to be read is written first, and what was written is read back, unless
-        the server did not answer how much that was. It comes before the next of `questions`."""
-        queue = self.queue(procedure)
-        if not queue or not self.samples["ok"].all() or (questions and questions[0].began_ns < queue[0].began_ns):
+        """An operation without a sample: what is to be read is written first, and what was written without a failure is
+        read back, unless the server did not answer how much that was. It comes before the next of `questions`."""
+        queue, right = self.queue(procedure), self.samples["ok"].all()
+        asked = bool(queue and questions) and questions[0].began_ns < queue[0].began_ns
+        if not queue or asked or (procedure == "read" and not right):
             return
         transaction = queue.popleft()
         self.judgement.attribute(transaction, None)
+        if not right:
+            return
         expected = expect_operation(_operation(procedure), size, procedure == "write")
         wrong = list(_check_frames(self.evidence, None, transaction, expected))
         yield from wrong or self.contents(None, procedure, size, number, transaction, expected)
