@@ -161,6 +161,17 @@ def test_a_probe_leaves_owed_what_is_owed(op: int, found: list[str]) -> None:
     assert [name for name in lines.found() if name == "mbcf.ack"] == found
 
 
+def test_what_a_frame_behind_a_gap_acknowledges_is_known_and_completes_nothing() -> None:
+    lines = Lines()
+    lines.put(10, WRITE, 1, 1)
+    lines.put(12, WRITE, 2, 1, ack=1, arrives=False)
+    lines.put(14, WRITE, 2, 2, ack=1)
+    made = lines.check()
+    assert (made.findings.height, made.sure_ns) == (0, {})
+    lines.put(100, WRITE, 1, 1, flags=RETX | ACK_NOW)
+    assert "1 was acknowledged before" in lines.check().findings["seen"].to_list()
+
+
 def test_tags_mean_what_was_defined_before_in_the_sequence() -> None:
     fields = ("key", "high", "source", "target")
     none = {f"mbcf_defined_{name}": None for name in fields}

@@ -303,10 +303,11 @@ class _Walk:
             forth.receiver.asked(time)
         elif op >= FIRST_SEQUENCED and back is not None:
             how = self.arrives(forth, frame.row, time, frame.flags, frame.seq)
-        # From a frame behind a gap nothing is taken; what came in that gap may be an error.
+        # What a frame behind a gap acknowledges frees places, and completes nothing: an error may be in that gap.
         taken = op not in _UNACKNOWLEDGING or (op == SYNACK and frame.nonce == 0)
-        if back is not None and taken and how != "gap":
-            self.takes(back, forth, time, frame.ack, sure=not frame.flags & UNSURE and op != SYNACK)
+        if back is not None and taken:
+            sure = not frame.flags & UNSURE and op != SYNACK and how != "gap"
+            self.takes(back, forth, time, frame.ack, sure)
 
     def shakes(self, frame: _Sighting) -> None:
         """Whether a part of the handshake shows that its sender lives: it returns the nonce that it was given last."""
