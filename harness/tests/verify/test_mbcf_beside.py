@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from sundial.workloads.mbcf.verify_target import _COUNTED, _COUNTS, _MAGIC, _OPEN, _QUERY, TARGET, check_reported
+from sundial.workloads.mbcf.wire import TASKQUE_HEAD
 from tests.observe.mbcf_wire import ACK_NOW, READ, RESULT, WRITE
 from tests.verify.mbcf_bed import CLIENT, SERVER, MbcfBed
 from tests.verify.test_mbcf import acked_now, bed, findings_of, operation, verify
@@ -46,3 +50,30 @@ def test_a_batch_may_have_read_nothing_back(tmp_path: Path, size: int, found: li
     made.calls -= 1
     read_back(made, 8, 1027)
     assert [field for field, _, _ in findings_of(verify(made))] == found
+
+
+def reported(*questions: int) -> list[str]:
+    """A server has answered these with 3 signals, where it was asked for counts, and wrote 0 of all at its end."""
+    payloads: list[bytes] = []
+    asked = []
+    for what in questions:
+        rows = [len(payloads), len(payloads) + 1]
+        answer = _COUNTED.pack(0, 0, 0, 3, 300, 0, 0, 1, 0) if what == _COUNTS else bytes(8)
+        payloads += [bytes(TASKQUE_HEAD) + _QUERY.pack(_MAGIC, what, 0), answer]
+        frames = {False: [(rows[0], "")], True: [(rows[1], "")]}
+        asked.append(SimpleNamespace(about=TARGET, peer=2, frames=frames))
+    line = {"type": "counters", "app": "mbcf-server"}
+    line |= dict.fromkeys(("fifo_records", "fifo_bytes", "fifo_wrong", "signals", "signal_bytes", "signal_wrong"), 0)
+    evidence: Any = SimpleNamespace(
+        of_kind=lambda kind: asked,
+        carried={row: SimpleNamespace(length=len(payload)) for row, payload in enumerate(payloads)},
+        payload=payloads.__getitem__,
+        records={"server": [{**line, "word": 0}]},
+        nodes={"server": 2},
+    )
+    return [each.field for each in check_reported(evidence)]
+
+
+def test_a_server_counts_from_0_when_a_batch_begins() -> None:
+    assert reported(_OPEN, _COUNTS) == ["counted.signals", "counted.signal_bytes"]
+    assert reported(_OPEN, _COUNTS, _OPEN) == []
