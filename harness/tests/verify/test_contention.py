@@ -29,10 +29,13 @@ def test_collisions_let_a_station_wait_for_slots() -> None:
 
 
 def frames(*rows: tuple[str, int, int, str | None]) -> pl.DataFrame:
-    """(interface, ns, bytes, fate), all outbound."""
+    """(interface, ns, bytes, fate), all outbound; what has a fate is the server's."""
     return pl.DataFrame(
-        [("wire/lan.pcapng", interface, at, size, 2, fate) for interface, at, size, fate in rows],
-        schema=["capture", "interface", "time_ns", "frame_length", "direction", "fate"],
+        [
+            ("wire/lan.pcapng", interface, at, size, 2, fate, "server:eth0" if fate else None)
+            for interface, at, size, fate in rows
+        ],
+        schema=["capture", "interface", "time_ns", "frame_length", "direction", "fate", "fate_adapter"],
         orient="row",
     )
 
@@ -47,6 +50,8 @@ def test_all_stations_take_a_hub() -> None:
     assert (found.begins, found.ends) == ([0, 50_000], [6_880, 169_520])
     assert found.busy_ns(0, 200_000) == 6_880 + 119_520
     assert (found.collisions, found.slot_ns) == ([90_000], 5_120)
+    server = contentions(network, table)["server:eth0"]
+    assert (server.begins, server.ends) == ([0, 50_000], [6_880, 169_520])
 
 
 def test_on_a_line_it_is_what_the_port_sends() -> None:

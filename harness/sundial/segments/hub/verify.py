@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from sundial.expect.ip import ETHERNET_GAP
 from sundial.seams.fate import Collision, GivenUp
@@ -13,8 +14,8 @@ from sundial.segments.hub.model import CARRIER_SENSE_NS, JAM_BITS, SLOT_BITS, Hu
 from sundial.segments.hub.verify_csma import ATTEMPTS, Medium, Transmissions, listen, transmissions
 from sundial.segments.hub.verify_law import check_medium
 from sundial.segments.hub.verify_offered import check_handed_in
-from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
-from sundial.verify.frames import COLLISION
+from sundial.verify.contention import BACKOFF_LIMIT, Contention, contention_of, duration_ns, serialisations
+from sundial.verify.frames import COLLISION, OUTBOUND
 from sundial.verify.law import (
     Bounds,
     Law,
@@ -35,8 +36,9 @@ class _Hub(SegmentVerifier[Hub]):
         times = frames.filter(pl.col("fate") == COLLISION)["time_ns"].to_list()
         jammed_ns = duration_ns((SLOT_BITS + JAM_BITS) // 8 + ETHERNET_GAP, segment.rate)
         jams = np.array([(at, at + jammed_ns) for at in times], np.int64).reshape(-1, 2)
-        taken = np.concatenate([serialisations(frames, segment.rate), jams])
-        return contention_of(taken, times, duration_ns(SLOT_BITS // 8, segment.rate))
+        slot_ns = duration_ns(SLOT_BITS // 8, segment.rate)
+        taken = np.concatenate([serialisations(frames, segment.rate), jams, _backing_off(frames, port, slot_ns)])
+        return contention_of(taken, times, slot_ns)
 
     def check_times(self, segment: Hub, wire: Wire) -> Law:
         medium = _medium(segment)
@@ -98,6 +100,20 @@ def _due(wire: Wire, medium: Medium, receiver: int) -> Arrivals:
             way = medium.way_ns(np.full(len(sent), sender), receiver)
             parts.append(Arrivals(sent.time_ns + bits_of(sent.length) * medium.bit_ns + way, sent.content, sent.row))
     return together(parts)
+
+
+def _backing_off(frames: pl.DataFrame, port: str, slot_ns: int) -> NDArray[np.int64]:
+    """When a port waited after a collision of its own, at most: (begin, end) each. What stands behind the frame in its
+    adapter waits as long, whenever that was made."""
+    at = frames.filter(pl.col("fate") == COLLISION, pl.col("fate_adapter") == port)["time_ns"].sort().to_numpy()
+    own = pl.col("fate").is_null() & (pl.col("direction") == OUTBOUND) & (pl.col("interface") == port)
+    sent = frames.filter(own)["time_ns"].sort().to_numpy()
+    never = np.iinfo(np.int64).max
+    before = np.searchsorted(sent, at)
+    attempts = np.arange(len(at)) - np.searchsorted(before, before) + 1
+    most = at + slot_ns * (1 << np.minimum(attempts, BACKOFF_LIMIT).astype(np.int64))
+    again = np.minimum(np.append(at[1:], never)[: len(at)], np.append(sent, never)[before])
+    return np.stack([at, np.minimum(most, again)], axis=1)
 
 
 def _given_up(wire: Wire, everything: Transmissions) -> pl.DataFrame:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a node acknowledges the frames of a peer (guest-apps/sss-core/mbcf/README.md), as one state machine. Pure.
 
-Every frame carries an acknowledgement. One of its own (ACK) is due ACK_DELAY_NS after the last frame that waits for it,
-but not later than ACK_PATIENCE times that and FRAME_NS for each after the first; at the ACK_EVERY-th frame; and at once
-for ACK_NOW, a question (PROBE), the first frames behind a gap, or when the last error is known to the peer and what it
-heard last was UNSURE.
+Every frame carries an acknowledgement; a PROBE asks for one, and leaves owed what is owed. One of its own (ACK) is due
+ACK_DELAY_NS after the last frame that waits for it, but not later than ACK_PATIENCE times that and FRAME_NS for each
+after the first; at the ACK_EVERY-th frame; and at once for ACK_NOW, a question (PROBE), the first frames behind a gap,
+or when the last error is known to the peer and what it heard last was UNSURE.
 """
 
 from __future__ import annotations
@@ -128,12 +128,15 @@ class Receiver:
         self.reported = True
         return due
 
-    def sent(self, at_ns: int, ack: int, alone: bool, unsure: bool = False) -> str | None:
-        """The node sends a frame with `ack`; `alone`: nothing but an ACK. Returns what is wrong with it."""
-        self.reported = False
-        self.unsure = unsure
+    def sent(self, at_ns: int, ack: int, alone: bool, unsure: bool = False, asks: bool = False) -> str | None:
+        """The node sends a frame with `ack`; `alone`: nothing but an ACK; `asks`: a PROBE. Returns what is wrong with
+        it."""
         if after(ack, self.received):
             return f"acknowledges {ack}, but no more than {self.received} has come"
+        if asks:
+            return None
+        self.reported = False
+        self.unsure = unsure
         covered = []
         while self.waiting and not after(self.waiting[0][0], ack):
             covered.append(self.waiting.popleft()[1])

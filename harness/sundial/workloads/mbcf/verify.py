@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from sundial.model.images import IMAGES
+from sundial.model.network import Node
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.contention import Contention, contention_of
@@ -32,6 +33,7 @@ from sundial.workloads.mbcf.verify_evidence import (
     samples_over_mbcf,
 )
 from sundial.workloads.mbcf.verify_fields import check_fields
+from sundial.workloads.mbcf.verify_kernels import Congested, congested, ended_ns
 from sundial.workloads.mbcf.verify_names import check_names
 from sundial.workloads.mbcf.verify_tags import node_numbers, resolved, with_nodes
 from sundial.workloads.mbcf.verify_transactions import COLUMNS, Meaning, Transactions, find_transactions
@@ -80,9 +82,12 @@ class _Mbcf:
         waits, own_ns, end_ns = _waits(run, frames) if exact else ({}, {}, {})
         channels = check_channels(
             over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns, end_ns=end_ns,
-            dead_ns=_dead(run, over_mbcf, samples),
+            gone_ns=_gone(run, over_mbcf, samples), congested=_congested(run, frames, over_mbcf),
         )  # fmt: skip
-        first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
+        first = over_mbcf.filter(pl.col("row").is_in(channels.first)).with_columns(
+            turn_ns=pl.coalesce("mbcf_turn_ns", "time_ns")
+        )
+        first = first.sort("turn_ns", "row")
         transactions = find_transactions(first.select(_filled()).iter_rows(), _meaning)
         ordered = calls.sort("start_ns", "id")
         evidence = Evidence(
@@ -95,7 +100,7 @@ class _Mbcf:
             as_table(judgement.findings),
             _balance(over_mbcf, transit),
             check_connections(first),
-            check_names(first, transactions.transactions),
+            check_names(first, transactions.transactions, _asks_again(run)),
             check_fields(over_mbcf, transit.ends, _meaning, _epochs(run)),
         ]
         return Settled(
@@ -157,6 +162,17 @@ def _epochs(run: RunDirectory) -> dict[int, int]:
     return {number: int(epoch) for number, epoch in jobs if epoch}
 
 
+def _asks_again(run: RunDirectory) -> dict[int, int]:
+    """By node: after which time its calls are made again."""
+    found = {}
+    for name, job in run.jobs.items():
+        steps = (step.get("options") or {} for step in job.get("steps", ()))
+        times = [int(options["retry_timeout_ms"]) * 1_000_000 for options in steps if options.get("retry_timeout_ms")]
+        if times and name in run.node_ids:
+            found[run.node_ids[name]] = min(times)
+    return found
+
+
 def _meaning(operation: int, data: str) -> Meaning | None:
     meanings = (protocol.meaning(operation, data) for protocol in protocols().values())
     return next((meaning for meaning in meanings if meaning is not None), None)
@@ -216,19 +232,64 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
     return waits, own, end_ns
 
 
-def _dead(run: RunDirectory, over_mbcf: pl.DataFrame, samples: RunSamples) -> dict[int, int]:
-    """Nodes that are processes whose server has come to the call that its job lets it die in: when each sent last."""
-    network, found = network_of(run), dict[int, int]()
-    for node in network.nodes if network is not None else ():
-        number, image = run.node_ids.get(node.name), IMAGES.get(node.image)
-        options = [service.get("options") or {} for service in run.jobs.get(node.name, {}).get("services", ())]
-        calls = max((line.get("calls", 0) for line in samples.records.get(node.name, ())
-                     if line["type"] == "counters"), default=0)  # fmt: skip
-        deaths = [int(each["die"]["call"]) for each in options if each.get("die")]
-        if number is None or image is None or not image.node_is_process or not deaths or calls < min(deaths):
-            continue
-        sent = over_mbcf.filter(pl.col("view") == "sent", pl.col("mbcf_source") == number)["time_ns"]
-        found[number] = int(sent.max() or 0)  # type: ignore[arg-type]
+def _gone(run: RunDirectory, over_mbcf: pl.DataFrame, samples: RunSamples) -> dict[tuple[int, int], int]:
+    """By node and epoch: when processes had ended at the earliest that sent nothing any more: clients with their step,
+    servers in the call that their job lets them die in."""
+    found: dict[tuple[int, int], int] = {}
+    sent = over_mbcf.filter(pl.col("view") == "sent").group_by("mbcf_source", "mbcf_epoch")
+    lives = sent.agg(first=pl.col("time_ns").min(), last=pl.col("time_ns").max())
+    ends = _step_ends(run, samples)
+    for node in _processes(run):
+        number = run.node_ids[node.name]
+        dies = _dies(run, node.name, samples)
+        for _, epoch, first, last in lives.filter(pl.col("mbcf_source") == number).iter_rows():
+            if dies:
+                found[number, epoch] = last
+            elif node.name in ends:
+                found[number, epoch] = max(last, ended_ns(first, ends[node.name]))
+    return found
+
+
+def _processes(run: RunDirectory) -> list[Node]:
+    """Machines where a process is the node."""
+    network = network_of(run)
+    nodes = network.nodes if network is not None else ()
+    images = [(node, IMAGES.get(node.image)) for node in nodes if node.name in run.node_ids]
+    return [node for node, image in images if image is not None and image.node_is_process]
+
+
+def _dies(run: RunDirectory, name: str, samples: RunSamples) -> bool:
+    """Whether a machine's server has come to the call that its job lets it die in."""
+    options = [service.get("options") or {} for service in run.jobs.get(name, {}).get("services", ())]
+    deaths = [int(each["die"]["call"]) for each in options if each.get("die")]
+    lines = (line for line in samples.records.get(name, ()) if line["type"] == "counters")
+    return bool(deaths) and max((line.get("calls", 0) for line in lines), default=0) >= min(deaths)
+
+
+def _step_ends(run: RunDirectory, samples: RunSamples) -> dict[str, list[int]]:
+    """By client: when the last call of each step ended that has any."""
+    of_batch = {name: line.get("step", -1) for name, line in samples.batches.items()}
+    latest: dict[str, dict[int, int]] = {}
+    for client, batch, end_ns in samples.table.group_by("client", "batch").agg(pl.col("end_ns").max()).iter_rows():
+        ends, step = latest.setdefault(client, {}), of_batch.get((client, batch), -1)
+        ends[step] = max(ends.get(step, 0), end_ns or 0)
+    return {client: list(ends.values()) for client, ends in latest.items()}
+
+
+def _congested(run: RunDirectory, frames: pl.DataFrame, over_mbcf: pl.DataFrame) -> dict[int, Congested]:
+    """By node that is a process: when its socket may have been full."""
+    processes = _processes(run)
+    network = network_of(run)
+    if network is None or not processes:
+        return {}
+    ports = contentions(network, frames)
+    found: dict[int, Congested] = {}
+    for node in processes:
+        number = run.node_ids[node.name]
+        wire = ports.get(f"{node.name}:{node.nics[0].device}") if node.nics else None
+        if wire is not None:
+            sent = over_mbcf.filter(pl.col("view") == "sent", pl.col("mbcf_source") == number)
+            found[number] = congested(wire, sent.select("time_ns", "frame_length").iter_rows())
     return found
 
 

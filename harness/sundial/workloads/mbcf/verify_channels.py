@@ -16,6 +16,7 @@ import polars as pl
 from sundial.verify.contention import NEVER_BUSY, Contention
 from sundial.verify.findings import Finding, as_table
 from sundial.workloads.mbcf.expect_acks import Receiver, after, following
+from sundial.workloads.mbcf.verify_kernels import NEVER_CONGESTED, Congested
 from sundial.workloads.mbcf.wire import (
     ACK,
     ACK_NOW,
@@ -43,7 +44,9 @@ CROSSING_NS = 5_000_000
 UNPROVEN: tuple[str, ...] = (
     "MBCF: that a frame acknowledges all that had come when it left; only that all is acknowledged when that is due, up"
     " to 512,000 instructions of the node later (where it is a process 2,500,000 and 10 ms)",
-    "MBCF: that a process acknowledges anything between the end of its task and its own",
+    "MBCF: that a process acknowledges anything between the end of its task and its own; where it sends no CLOSE, later"
+    " than 100 ms behind the last call of its step",
+    "MBCF: which frames Linux has discarded while the socket of a node that is a process was full; only that it was",
 )
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "MBCF: why a frame was retransmitted, and that acknowledgements leave in time: a machine also waits for the host",
@@ -118,6 +121,8 @@ class Channel:
     source: int
     target: int
     """The nodes that send and receive."""
+    target_epoch: int = 0
+    """The receiver's incarnation."""
     sent: dict[int, Sent] = field(default_factory=dict)
     top: int | None = None
     acked: int | None = None
@@ -133,6 +138,10 @@ class Channel:
     errors_known_ns: int | None = None
     sure_again: bool = False
     """A frame that is not UNSURE has left since then."""
+    top_ns: int = 0
+    """When `top` was sent."""
+    unseen: set[int] = field(default_factory=set)
+    """Numbers below `top` that no port has shown."""
     resent: int | None = None
     """The highest number that was sent again. Behind it, frames wait in their places until more are allowed."""
 
@@ -156,7 +165,8 @@ class Channels:
     refused: dict[int, int]
     """Row of an error RESULT -> that of the frame which it refuses."""
     filling: set[int]
-    """Rows of first frames that took, or may have taken, the last place for requests: they ask for an ACK at once."""
+    """Rows of first frames that may ask for an ACK at once: they took, or may have taken, the last place for requests,
+    or are the second sending of a frame that no port has shown."""
 
 
 def check_channels(
@@ -166,12 +176,14 @@ def check_channels(
     contentions: Mapping[int, Contention],
     own_ns: Mapping[int, int],
     end_ns: Mapping[int, int],
-    dead_ns: Mapping[int, int] | None = None,
+    gone_ns: Mapping[tuple[int, int], int] | None = None,
+    congested: Mapping[int, Congested] | None = None,
 ) -> Channels:
     """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: the capture shows how long frames wait;
     by node, `contentions` say when it could send, `own_ns` how long it may take by itself to send an ACK, and `end_ns`
-    until when it ran. `dead_ns`: of processes that end themselves in a call, when they sent for the last time."""
-    walk = _Walk(exact_time, contentions, own_ns, frozenset(end_ns), dead_ns or {})
+    until when it ran. `gone_ns`: when nodes that are processes, by their epochs, had ended at the earliest;
+    `congested`: when their sockets may have been full."""
+    walk = _Walk(exact_time, contentions, own_ns, frozenset(end_ns), gone_ns or {}, congested or {})
     # A frame that arrives at the very moment another one leaves had not been seen when that was made.
     ordered = frames.filter(pl.col("view").is_in(["sent", "received"])).sort(
         "time_ns", "view", "row", descending=[False, True, False]
@@ -191,9 +203,10 @@ class _Walk:
         contentions: Mapping[int, Contention],
         own_ns: Mapping[int, int],
         kernels: frozenset[int],
-        dead_ns: Mapping[int, int],
+        gone_ns: Mapping[tuple[int, int], int],
+        congested: Mapping[int, Congested],
     ) -> None:
-        self.dead_ns = dead_ns
+        self.gone_ns, self.congested = gone_ns, congested
         self.exact, self.contentions, self.own_ns, self.kernels = exact_time, contentions, own_ns, kernels
         self.leaving: set[tuple[int, int]] = set()
         """Nodes, with their epochs, that are processes whose task has ended: they end, too."""
@@ -229,7 +242,7 @@ class _Walk:
         if found is None:
             own, wire = self.own_ns.get(target, SLACK_NS), self.contentions.get(target, NEVER_BUSY)
             receiver = Receiver(max(SLACK_NS, own), own, wire.idle_ns)
-            found = self.channels[key] = Channel(receiver, source, target)
+            found = self.channels[key] = Channel(receiver, source, target, target_epoch)
         return found
 
     def frame(self, frame: _Sighting) -> None:
@@ -237,8 +250,6 @@ class _Walk:
         target_epoch = frame.target_epoch or self.epochs.get(frame.target, 0)
         forth = self.channel(frame.source, frame.target, frame.epoch, target_epoch)
         back = self.channel(frame.target, frame.source, target_epoch, frame.epoch) if frame.target_epoch else None
-        if frame.time > self.dead_ns.get(frame.target, frame.time):
-            self.leaving.add((frame.target, target_epoch))
         if frame.view == "sent":
             self.sends(frame, forth, back)
         else:
@@ -262,12 +273,12 @@ class _Walk:
         elif op == SYN:
             self.asked[frame.source, frame.target] = frame.nonce
             self.begins(frame)
-            self.opens(forth, seq)
+            self.opens(forth, seq, time)
         else:
             if op == SYNACK:
                 self.challenged[frame.source, frame.target, frame.target_epoch] = frame.nonce
             if op in _HANDSHAKE and forth.top is None:
-                forth.top = seq
+                forth.top, forth.top_ns = seq, time
             heard = self.heard.get((frame.source, frame.target, SYN if op == SYNACK else SYNACK))
             if op in (SYNACK, OPENED) and frame.echo != heard:
                 self.fault("mbcf.echo", f"the nonce that came, {heard}", str(frame.echo), row)
@@ -292,10 +303,11 @@ class _Walk:
             forth.receiver.asked(time)
         elif op >= FIRST_SEQUENCED and back is not None:
             how = self.arrives(forth, frame.row, time, frame.flags, frame.seq)
-        # From a frame behind a gap nothing is taken; what came in that gap may be an error.
+        # What a frame behind a gap acknowledges frees places, and completes nothing: an error may be in that gap.
         taken = op not in _UNACKNOWLEDGING or (op == SYNACK and frame.nonce == 0)
-        if back is not None and taken and how != "gap":
-            self.takes(back, forth, time, frame.ack, sure=not frame.flags & UNSURE and op != SYNACK)
+        if back is not None and taken:
+            sure = not frame.flags & UNSURE and op != SYNACK and how != "gap"
+            self.takes(back, forth, time, frame.ack, sure)
 
     def shakes(self, frame: _Sighting) -> None:
         """Whether a part of the handshake shows that its sender lives: it returns the nonce that it was given last."""
@@ -326,23 +338,25 @@ class _Walk:
         self.bases[between] = frame.seq
         self.busy.discard(between)
 
-    def opens(self, channel: Channel, base: int) -> None:
+    def opens(self, channel: Channel, base: int, time: int) -> None:
         """A SYN: what was given up behind `base` will be used again, for other frames."""
         for seq in [seq for seq in channel.sent if after(seq, base)]:
             del channel.sent[seq]
         channel.errors = [seq for seq in channel.errors if not after(seq, base)]
-        channel.top = base if channel.top is None or after(channel.top, base) else channel.top
+        channel.unseen = {seq for seq in channel.unseen if not after(seq, base)}
+        if channel.top is None or after(channel.top, base):
+            channel.top, channel.top_ns = base, time
 
     def leaves(self, channel: Channel, row: int, time: int, flags: int, seq: int, digest: int) -> Sent | None:
         """A sequenced frame is sent; returns it where that is for the first time."""
         known = channel.sent.get(seq)
         if known is None:
-            if channel.top is not None and seq != following(channel.top):
-                self.fault("mbcf.sequence", f"sequence number {following(channel.top)}", str(seq), row)
-            if flags & RETX:
-                self.fault("mbcf.retx", "RETX only on what was sent before", f"RETX on the first {seq}", row)
+            self.begins_at(channel, row, time, flags, seq)
             known = channel.sent[seq] = Sent(row, digest)
-            channel.top = seq
+            if seq in channel.unseen:
+                channel.unseen.discard(seq)
+            else:
+                channel.top, channel.top_ns = seq, time
             self.first.append(row)
             self.sent_ns[row] = time
             return known
@@ -355,8 +369,39 @@ class _Walk:
         self.cause(channel, known, seq, row, time)
         return None
 
+    def begins_at(self, channel: Channel, row: int, time: int, flags: int, seq: int) -> None:
+        """A number is seen for the first time: it is the next one, and was not sent before, unless Linux discarded what
+        is missing."""
+        again = bool(flags & RETX)
+        if seq in channel.unseen:
+            if again:
+                self.filling.add(row)
+            else:
+                self.fault("mbcf.retx", "RETX on what was sent before", f"{seq} again without it", row)
+            return
+        low = channel.top
+        full = low is not None and self.may_discard(channel.source, channel.top_ns, time)
+        if low is not None and seq != following(low):
+            if full and after(seq, low) and (seq - low) % (_MOST + 1) <= WINDOW:
+                missing = following(low)
+                while missing != seq:
+                    channel.unseen.add(missing)
+                    missing = following(missing)
+            else:
+                self.fault("mbcf.sequence", f"sequence number {following(low)}", str(seq), row)
+        if again and full:
+            self.filling.add(row)
+        elif again:
+            self.fault("mbcf.retx", "RETX only on what was sent before", f"RETX on the first {seq}", row)
+
+    def may_discard(self, node: int, since: int, until: int) -> bool:
+        """Whether what a node handed to Linux between two instants may have found no room."""
+        return self.congested.get(node, NEVER_CONGESTED).meets(since, until)
+
     def fills(self, channel: Channel, row: int, time: int, node: int, seq: int, flags: int) -> None:
         """Whether a request took the last place: one after another all before it are not acknowledged."""
+        if row in self.filling:
+            return
         first = channel.sent.get((seq - REQUEST_PLACES) % _MOST + 1)
         if first is None:
             if channel.resent is not None:
@@ -384,7 +429,7 @@ class _Walk:
     def cause(self, channel: Channel, known: Sent, seq: int, row: int, time: int) -> None:
         """Why a frame was sent again: the wire, which an ACK may also wait for, or a mistake of one of the two nodes.
         The host's delays look alike."""
-        if not self.exact or (channel.target, self.epochs.get(channel.target)) in self.leaving:
+        if not self.exact or self.has_left(channel):
             return
         if known.known_ns is not None:
             if self.crosses(channel, known.known_ns, time):
@@ -396,11 +441,24 @@ class _Walk:
                 row,
                 known.row,
             )
-        elif known.arrived_ns is not None and known.arrived_ns + CROSSING_NS < time and known.acked_ns is None:
-            if channel.target in self.contentions and self.waited(channel.target, known.arrived_ns, time):
+            return
+        until = self.alive(channel, time)
+        if known.arrived_ns is not None and known.arrived_ns + CROSSING_NS < until and known.acked_ns is None:
+            if channel.target in self.contentions and self.waited(channel.target, known.arrived_ns, until):
                 return  # the ACK is behind what the receiver had handed to its adapter
+            if self.may_discard(channel.target, known.arrived_ns, until):
+                return  # Linux had no room for the ACK
             text = f"{seq} had arrived {time - known.arrived_ns} ns before and was not acknowledged"
             self.fault("mbcf.retransmission", "a frame or ACK that did not arrive", text, row, known.row)
+
+    def has_left(self, channel: Channel) -> bool:
+        """Whether the receiver's incarnation has ended its task, or another one has followed."""
+        node, epoch = channel.target, channel.target_epoch
+        return (node, epoch) in self.leaving or self.epochs.get(node, epoch) != epoch
+
+    def alive(self, channel: Channel, time: int) -> int:
+        """`time`, or when the receiver's process had ended before."""
+        return min(time, self.gone_ns.get((channel.target, channel.target_epoch), time))
 
     def answers(self, channel: Channel, back: Channel | None, frame: _Sighting) -> None:
         """A RESULT is sent: of a frame that came, by its number and op_id."""
@@ -472,15 +530,16 @@ class _Walk:
             for passed in self._backwards(ack, channel.succeeded, channel):
                 passed.succeeded = True
             channel.succeeded = _later(channel.succeeded, ack)
-        wrong = channel.receiver.sent(time, ack, op == ACK, unsure)
+        wrong = channel.receiver.sent(time, ack, op == ACK, unsure, asks=op == PROBE)
         if wrong and (self.exact or "acknowledges" in wrong):
             self.fault("mbcf.ack", "an acknowledgement that is due", wrong, row)
 
     def overdue(self, channel: Channel, row: int | None, time: int) -> None:
-        if not self.exact or (channel.target, self.epochs.get(channel.target)) in self.leaving:
+        if not self.exact or self.has_left(channel):
             return
-        due = channel.receiver.late(time)
-        if due is not None:
+        until = self.alive(channel, time)
+        due = channel.receiver.late(until)
+        if due is not None and not self.may_discard(channel.target, due, until):
             text = f"none, {time - due} ns after it was due"
             self.fault("mbcf.ack", "an acknowledgement that is due", text, *([] if row is None else [row]))
 

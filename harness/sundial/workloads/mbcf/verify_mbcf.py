@@ -119,7 +119,7 @@ class _Batch:
             yield from check_open(self.evidence, opening, places)
             self.place = place_of(self.evidence, opening)
         if procedure == "read" and size:  # something to be read
-            yield from self.beside("write", size, 0, self.queue("write"))
+            yield from self.beside("write", size, 0, questions)
         queue = self.queue(procedure)
         # Under the real clock a guest's time is not the captures'.
         while self.evidence.exact and queue and queue[0].began_ns < start:
@@ -131,19 +131,24 @@ class _Batch:
             self.judgement.attribute(counting, None)
             yield from check_counts(self.evidence, counting, self.samples)
         if procedure == "write":
-            yield from self.beside("read", size, self.samples.height - 1, self.queue("read"))
+            yield from self.beside("read", size, self.samples.height - 1, questions)
 
     def queue(self, procedure: str) -> deque[Transaction]:
         """Operations of one kind between its task and the server's."""
         operation = next((number for number, name in OPERATIONS.items() if name == procedure.upper()), 0)
         return self.queues.get((*self.client, int(self.line.get("server_task") or 0), operation), deque())
 
-    def beside(self, procedure: str, size: int, number: int, queue: deque[Transaction]) -> Iterator[Finding]:
-        """An operation without a sample: what is to be read is written first, and what was written is read back."""
-        if not queue or not self.samples["ok"].all():
+    def beside(self, procedure: str, size: int, number: int, questions: deque[Transaction]) -> Iterator[Finding]:
+        """An operation without a sample: what is to be read is written first, and what was written without a failure is
+        read back, unless the server did not answer how much that was. It comes before the next of `questions`."""
+        queue, right = self.queue(procedure), self.samples["ok"].all()
+        asked = bool(queue and questions) and questions[0].began_ns < queue[0].began_ns
+        if not queue or asked or (procedure == "read" and not right):
             return
         transaction = queue.popleft()
         self.judgement.attribute(transaction, None)
+        if not right:
+            return
         expected = expect_operation(_operation(procedure), size, procedure == "write")
         wrong = list(_check_frames(self.evidence, None, transaction, expected))
         yield from wrong or self.contents(None, procedure, size, number, transaction, expected)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import polars as pl
 
@@ -30,12 +30,15 @@ UNPROVEN: tuple[str, ...] = (
 )
 
 
-def check_names(first: pl.DataFrame, transactions: Iterable[Transaction]) -> pl.DataFrame:
-    """Findings about frames as they were sent for the first time, in order of time."""
-    return as_table([*_names(first), *_ends(first, transactions), *_tags(first)])
+def check_names(
+    first: pl.DataFrame, transactions: Iterable[Transaction], asks_again_ns: Mapping[int, int]
+) -> pl.DataFrame:
+    """Findings about frames as they were sent for the first time, in order of time. `asks_again_ns`: after which time
+    the calls of a node are made again; one that finds no place in the window makes a connection and no frame."""
+    return as_table([*_names(first, asks_again_ns), *_ends(first, transactions), *_tags(first)])
 
 
-def _names(first: pl.DataFrame) -> Iterator[Finding]:
+def _names(first: pl.DataFrame, asks_again_ns: Mapping[int, int]) -> Iterator[Finding]:
     """A name has the number of a place and of how often that was taken. A place is taken again after all others that
     are free, and in the first round in their order."""
     node = ("mbcf_source", "mbcf_epoch")
@@ -44,13 +47,15 @@ def _names(first: pl.DataFrame) -> Iterator[Finding]:
     made_by_peers = ordered.filter(pl.col("mbcf_op") == TASKQUE).select(
         "order", mbcf_source="mbcf_target", made=pl.int_range(1, pl.len() + 1).over("mbcf_target")
     )
+    between_ns = pl.col("mbcf_source").replace_strict(dict(asks_again_ns), default=None, return_dtype=pl.Int64)
+    unmade = (pl.col("time_ns") - pl.col("time_ns").min().over(node)) // between_ns
     connections = (
         ordered.filter(pl.col("mbcf_op").is_in([TASKQUE, CLOSE]))
-        .select("order", "row", *node, name=pl.coalesce("mbcf_connection", "mbcf_close_connection"))
+        .select("order", "row", "time_ns", *node, name=pl.coalesce("mbcf_connection", "mbcf_close_connection"))
         .drop_nulls("name")
         .with_columns(fresh=pl.struct("name", *node).is_first_distinct().cast(pl.Int64))
         .join_asof(made_by_peers, on="order", by="mbcf_source", check_sortedness=False)  # both are in order of time
-        .with_columns(rank=pl.col("fresh").cum_sum().over(node) + pl.col("made").fill_null(0))
+        .with_columns(rank=pl.col("fresh").cum_sum().over(node) + pl.col("made").fill_null(0) + unmade.fill_null(0))
     )
     name = pl.col("name").cast(pl.Int64)
     for row, seen in _misnamed(connections.with_columns(name=name - _CONNECTION), _CONNECTIONS):

@@ -2,8 +2,8 @@
 """Nodes, tasks, keys and addresses of MBCF frames, which most of them only name: by Ethernet addresses, by a tag that
 an earlier frame has defined, by the sequence number of the frame that they answer.
 
-Definitions hold in the order of the sequence, so in the order in which frames were sent for the first time. What a
-frame stands for is found there, and is the same wherever it is seen.
+Definitions hold in the order of the sequence: that in which frames were sent for the first time, unless no port has
+shown that (`verify_kernels`). What a frame stands for is found there, and is the same wherever it is seen.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from sundial.observe import RunDirectory
+from sundial.workloads.mbcf.expect_acks import after
 from sundial.workloads.mbcf.wire import CLOSE, DEFINES, FETCH_ADD, RESULT, TASKQUE, WRITE
 
 RESOLVED: Mapping[str, type[pl.DataType]] = {
@@ -22,8 +23,10 @@ RESOLVED: Mapping[str, type[pl.DataType]] = {
     "mbcf_key": pl.UInt64,
     "mbcf_address": pl.String,
     "mbcf_answers": pl.UInt32,
+    "mbcf_turn_ns": pl.Int64,
 }
-"""Columns that `resolved` adds. `mbcf_answers`: the row at which the frame that a RESULT answers was sent first."""
+"""Columns that `resolved` adds. `mbcf_answers`: the row at which the frame that a RESULT answers was sent first;
+`mbcf_turn_ns`: before which instant a frame had its place in the sequence, where it was seen first when it was sent."""
 
 _COLUMNS = (
     "row", "view", "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_target_epoch", "mbcf_seq", "mbcf_op",
@@ -57,6 +60,7 @@ class _Meant(NamedTuple):
     key: int | None = None
     address: str | None = None
     answers: int | None = None
+    turn_ns: int | None = None
 
 
 _UNKNOWN = _Meant(-1, None, None)
@@ -94,16 +98,43 @@ def resolved(frames: pl.DataFrame) -> pl.DataFrame:
     tags: dict[tuple[Sequence, int], tuple[int, int, int, int]] = {}
     rows = list(map(_Row._make, frames.select(pl.col(_COLUMNS).fill_null(0)).iter_rows()))
     order = frames.select(place=pl.int_range(pl.len()), time=pl.col("time_ns"), row=pl.col("row")).sort("time", "row")
-    for place in order["place"]:
-        row = rows[place]
-        key = (_sequence(row), row.seq)
-        if row.view == "sent" and row.op >= TASKQUE and key not in meaning:
-            meaning[key] = _meant(row, meaning, tags)
+    for turn_ns, row in _in_sequence(
+        [(at_ns, rows[place]) for place, at_ns in order.select("place", "time").iter_rows()]
+    ):
+        meaning[_sequence(row), row.seq] = _meant(row, meaning, tags)._replace(turn_ns=turn_ns)
     found = [meaning.get((_sequence(row), row.seq), _UNKNOWN) if row.op >= TASKQUE else _UNKNOWN for row in rows]
+    # A sequence number may be used again for another frame, behind one that was given up.
+    found = [
+        one if one.row == row.row or one.turn_ns is None else one._replace(turn_ns=None)
+        for one, row in zip(found, rows, strict=True)
+    ]
     columns: dict[str, list[Any]] = {
         name: [getattr(one, name.removeprefix("mbcf_")) for one in found] for name in RESOLVED
     }
     return frames.with_columns(pl.Series(name, columns[name], dtype) for name, dtype in RESOLVED.items())
+
+
+def _in_sequence(sighted: list[tuple[int, _Row]]) -> list[tuple[int, _Row]]:
+    """Frames as they were seen first when they were sent, with `turn_ns`, in the order of the sequence and of time."""
+    channels: dict[Sequence, list[tuple[int, _Row]]] = {}
+    known: set[tuple[Sequence, int]] = set()
+    for at_ns, row in sighted:
+        channel = _sequence(row)
+        if row.view != "sent" or row.op < TASKQUE or (channel, row.seq) in known:
+            continue
+        known.add((channel, row.seq))
+        frames = channels.setdefault(channel, [])
+        place = len(frames)
+        while place and after(frames[place - 1][1].seq, row.seq):
+            place -= 1
+        frames.insert(place, (at_ns, row))
+    turned = []
+    for frames in channels.values():
+        latest = frames[-1][0] + 1
+        for at_ns, row in reversed(frames):
+            latest = min(at_ns, latest - 1)
+            turned.append((latest, row))
+    return sorted(turned, key=lambda one: (one[0], one[1].row))
 
 
 def _sequence(row: _Row) -> Sequence:
@@ -121,7 +152,7 @@ def _meant(
     if row.op == RESULT:
         back = (row.target, row.source, row.target_epoch, row.epoch)
         asked = meaning.get((back, row.last))
-        if asked is None or asked is _UNKNOWN:
+        if asked is None or asked.row < 0:
             return _UNKNOWN
         return _Meant(row.row, asked.target_task, asked.source_task, answers=asked.row)
     if not is_keyed(row.op):

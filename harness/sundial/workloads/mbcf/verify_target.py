@@ -93,11 +93,14 @@ def check_counts(evidence: Evidence, asked: Transaction, samples: pl.DataFrame) 
 
 
 def check_reported(evidence: Evidence) -> Iterator[Finding]:
-    """The counts that a server writes last are those that it sent to the client that asked last."""
+    """The counts that a server writes last are those that it sent to the client that asked last, unless another batch
+    has begun behind that: then it counts from 0."""
     counts: dict[int, tuple[int, ...]] = {}
     for asked in evidence.of_kind("setup"):
         answer = asked.frames[True] if asked.about == TARGET else []
-        if answer and evidence.carried[answer[0][0]].length == _COUNTED.size:
+        if asked.about == TARGET and not asks_counts(evidence, asked):
+            counts.pop(asked.peer, None)
+        elif answer and evidence.carried[answer[0][0]].length == _COUNTED.size:
             counts[asked.peer] = _COUNTED.unpack(evidence.payload(answer[0][0]))[: len(_REPORTED)]
     for name, lines in evidence.records.items():
         written = [line for line in lines if line["type"] == "counters" and line.get("app") == "mbcf-server"]

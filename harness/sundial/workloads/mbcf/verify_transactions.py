@@ -89,6 +89,8 @@ class Transaction:
     """Of the peer, that were asked again."""
     tries: list[list[int]] = field(default_factory=list)
     """Rows of the frames that carry the request, for each time that it was made."""
+    unread: set[int] = field(default_factory=set)
+    """Of these, by their place, those whose request the peer was to READ and has not had whole."""
     reply: list[int] = field(default_factory=list)
     closed: dict[bool, list[int]] = field(default_factory=lambda: {False: [], True: []})
     """Rows of the ends of its connections, by whether the other side said so."""
@@ -183,8 +185,15 @@ class _Finder:
         """By the node that began an operation, its peer and op_id."""
         self.open: set[tuple[int, int, int]] = set()
         """Operations of which parts are to come."""
-        self.sources: dict[tuple[int, str], Transaction] = {}
-        """Calls that wait to be read, by client's node and address."""
+        self.sources: dict[tuple[int, str], list[tuple[int, Transaction, int]]] = {}
+        """Tries of calls that wait to be read, by client's node and address, in order: the connection, the call, the
+        place of the try."""
+        self.reading: dict[tuple[int, int, int], tuple[Transaction, int]] = {}
+        """The tries that READs are for, as `named`."""
+        self.last_read: dict[int, tuple[Transaction, int]] = {}
+        """The same, by the row of the READ that asks for the last part."""
+        self.read: dict[int, tuple[Transaction, int]] = {}
+        """The same, by the row of any."""
         self.written: dict[tuple[int, int, int, int], Transaction] = {}
         """The latest call written into another task's memory, by the tasks."""
 
@@ -208,6 +217,9 @@ class _Finder:
             return
         theirs = self.connections.get((frame.peer, frame.close_peer))
         transaction = theirs or self.connections.get((frame.node, frame.close_connection))
+        if theirs is not None:  # the server reads no more for it
+            for waiting in self.sources.values():
+                waiting[:] = [one for one in waiting if (one[1], one[0]) != (theirs, frame.close_peer)]
         if transaction is None or not transaction.is_between(frame.task, frame.peer_task):
             self.closing.pop()
             self.unclaimed.append(frame.row)
@@ -221,7 +233,11 @@ class _Finder:
         if frame.status:
             transaction.failed.append((frame.row, frame.status))
         if transaction.kind == "call" and frame.node == transaction.node and frame.length:
-            transaction.tries[-1].append(frame.row)  # what the server reads
+            _, number = self.read.get(frame.answers, (transaction, -1))
+            transaction.tries[number].append(frame.row)  # what the server reads
+        whole = self.last_read.get(frame.answers)
+        if whole is not None and not frame.status:
+            whole[0].unread.discard(whole[1])
         return transaction
 
     def request(self, frame: _Frame) -> Transaction | None:
@@ -233,6 +249,10 @@ class _Finder:
             self.open.add(name)
         else:
             self.open.discard(name)
+        if frame.op == READ and name in self.reading:
+            self.read[frame.row] = self.reading[name]
+            if not frame.flags & MORE:
+                self.last_read[frame.row] = self.reading.pop(name)
         if transaction.kind == "call":
             if frame.node == transaction.node:
                 transaction.tries[-1].append(frame.row)
@@ -256,7 +276,10 @@ class _Finder:
         elif frame.op == SIGNAL and not frame.data:
             known = self.written.get(frame.tasks)
         elif frame.op == READ:
-            known = self.sources.pop((frame.peer, frame.address), None)
+            waiting = self.sources.get((frame.peer, frame.address))
+            if waiting:
+                _, known, number = waiting.pop(0)
+                self.reading[frame.node, frame.peer, frame.op_id] = known, number
         elif frame.op == WRITE or isinstance(meaning, Answer):
             known = self.asked.pop((frame.peer, frame.address), None)
         return known or self.new(frame, "operation")
@@ -266,7 +289,12 @@ class _Finder:
         if isinstance(meaning, Request):
             transaction = self.call(frame, meaning.xid)
             if meaning.source is not None:
-                self.sources[(frame.node, meaning.source)] = transaction
+                number = len(transaction.tries) - 1
+                transaction.unread.add(number)
+                waiting = self.sources.setdefault((frame.node, meaning.source), [])
+                # The memory of a call that is over is used for others.
+                waiting[:] = [one for one in waiting if one[1] is transaction]
+                waiting.append((frame.connection, transaction, number))
         elif isinstance(meaning, Question):
             transaction = self.new(frame, "setup")
             transaction.about = meaning.about

@@ -150,5 +150,6 @@ def _last_call(run: RunDirectory, name: str) -> int | None:
 def _taken_ns(channels: Channels, call: Transaction) -> list[int]:
     """When the server's node took the request of a call, each time that it did."""
     refused = set(channels.refused.values())
-    whole = [rows for rows in call.tries if rows and rows[-1] in channels.received and not refused & set(rows)]
+    read = [rows for number, rows in enumerate(call.tries) if number not in call.unread]
+    whole = [rows for rows in read if rows and rows[-1] in channels.received and not refused & set(rows)]
     return sorted(channels.received[rows[-1]] for rows in whole)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations of mbcf-client without a sample: what is to be read is written first; what was written is read back."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sundial.workloads.mbcf.verify_target import _COUNTED, _COUNTS, _MAGIC, _OPEN, _QUERY, TARGET, check_reported
+from sundial.workloads.mbcf.wire import TASKQUE_HEAD
+from tests.observe.mbcf_wire import ACK_NOW, READ, RESULT, WRITE
+from tests.verify.mbcf_bed import CLIENT, SERVER, MbcfBed
+from tests.verify.test_mbcf import acked_now, bed, findings_of, operation, verify
+
+
+def write(made: MbcfBed, size: int, name: int) -> None:
+    made.operate(WRITE, made.data(size), op_id=name, flags=ACK_NOW)
+    acked_now(made)
+
+
+@pytest.mark.parametrize(("writes", "found"), [(1, []), (2, ["frame without a call"])])
+def test_what_is_to_be_read_is_written_though_no_read_succeeds(tmp_path: Path, writes: int, found: list[str]) -> None:
+    made = bed(tmp_path)
+    operation(made, "read", 4)
+    for place in range(writes):
+        write(made, 4, 1025 + place)
+    made.sample(made.now, None, ok=False, error="the node does not answer")
+    assert [field for field, _, _ in findings_of(verify(made))] == found
+
+
+def read_back(made: MbcfBed, size: int, name: int) -> None:
+    made.operate(READ, struct.pack(">II", size, 0), op_id=name)
+    made.send(RESULT, SERVER, CLIENT, made.data(size), op_id=name)
+    made.ack(1)
+
+
+@pytest.mark.parametrize(("size", "found"), [(8, []), (4, ["mbcf.operation"])])
+def test_a_batch_may_have_read_nothing_back(tmp_path: Path, size: int, found: list[str]) -> None:
+    """Its server did not answer how much was written; the next batch's read is not its own."""
+    made = bed(tmp_path)
+    for place, length in enumerate((4, 8)):
+        operation(made, "write", length)
+        start = made.now - 1
+        write(made, size if length == 8 else 4, 1025 + place)
+        made.sample(start, 1025 + place)
+    made.calls -= 1
+    read_back(made, 8, 1027)
+    assert [field for field, _, _ in findings_of(verify(made))] == found
+
+
+def reported(*questions: int) -> list[str]:
+    """A server has answered these with 3 signals, where it was asked for counts, and wrote 0 of all at its end."""
+    payloads: list[bytes] = []
+    asked = []
+    for what in questions:
+        rows = [len(payloads), len(payloads) + 1]
+        answer = _COUNTED.pack(0, 0, 0, 3, 300, 0, 0, 1, 0) if what == _COUNTS else bytes(8)
+        payloads += [bytes(TASKQUE_HEAD) + _QUERY.pack(_MAGIC, what, 0), answer]
+        frames = {False: [(rows[0], "")], True: [(rows[1], "")]}
+        asked.append(SimpleNamespace(about=TARGET, peer=2, frames=frames))
+    line = {"type": "counters", "app": "mbcf-server"}
+    line |= dict.fromkeys(("fifo_records", "fifo_bytes", "fifo_wrong", "signals", "signal_bytes", "signal_wrong"), 0)
+    evidence: Any = SimpleNamespace(
+        of_kind=lambda kind: asked,
+        carried={row: SimpleNamespace(length=len(payload)) for row, payload in enumerate(payloads)},
+        payload=payloads.__getitem__,
+        records={"server": [{**line, "word": 0}]},
+        nodes={"server": 2},
+    )
+    return [each.field for each in check_reported(evidence)]
+
+
+def test_a_server_counts_from_0_when_a_batch_begins() -> None:
+    assert reported(_OPEN, _COUNTS) == ["counted.signals", "counted.signal_bytes"]
+    assert reported(_OPEN, _COUNTS, _OPEN) == []
