@@ -73,8 +73,8 @@ def _machines(run: RunDirectory, network: Network) -> Iterator[Finding]:
     for name, node in run.document["nodes"].items():
         due = None if run.by_hand else network.offs_ns.get(name)
         if node.get("off_ns") != due:
-            seen = f"{_instant(node.get('off_ns'))}; the run ended at {_instant(end_ns)}"
-            yield Finding(None, f"run.json nodes.{name}.off_ns", _instant(due), seen)
+            said = f"{_instant(node.get('off_ns'))}; the run ended at {_instant(end_ns)}"
+            yield Finding(None, f"run.json nodes.{name}.off_ns", _instant(due), said)
     mtu = {name: segment.mtu for name, segment in network.captured.items()}
     if run.document.get("mtu") != mtu:
         yield Finding(None, "run.json mtu", str(mtu), str(run.document.get("mtu")))
