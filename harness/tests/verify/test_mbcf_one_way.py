@@ -51,6 +51,22 @@ def test_one_way_calls_without_a_reply_behind_them_are_found(tmp_path: Path) -> 
     assert findings_of(verify(made)) == [("batch.reply", "a call with a reply behind them", "none")]
 
 
+@pytest.mark.parametrize(("ok", "found"), [(False, []), (True, [("batch.reply", "FIFO:24", "none")])])
+def test_the_last_call_of_a_batch_that_failed_may_have_no_reply(
+    tmp_path: Path, ok: bool, found: list[tuple[str, str, str]]
+) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    made.batch("mbcf3", 16, procedure="sink", one_way=True)
+    start = made.now - 1
+    made.fifo(CLIENT, SERVER, rpc_call(5, 16, procedure=5, number=0), 9)
+    made.sample(start, 5, ok=ok, error=None if ok else "RPC: Unable to receive")
+    made.fifo(CLIENT, SERVER, rpc_call(6, 0, procedure=0)[:40], 9)
+    made.executed = 2
+    made.ack(2)
+    assert findings_of(verify(made)) == found
+
+
 def waits_for_a_place(directory: Path, xid: int, times: int = 1, size: int = 0) -> list[tuple[str, str, str]]:
     """Two one-way calls, 5 and 6; in front of the second a call of `size` bytes that its client makes by itself."""
     made = MbcfBed(directory)
