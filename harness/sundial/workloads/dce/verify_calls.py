@@ -118,7 +118,7 @@ def _crossed(exchange: Exchange, at_ns: int) -> bool:
     came_ns = exchange.whole_ns(RESPONSE)
     sent = [each for each, pdu in exchange.sent if pdu.type == Type.PING and (came_ns is None or each.at_ns < came_ns)]
     came = [each.whole_ns for each, pdu in exchange.arrived if pdu.type == Type.PING]
-    # The k-th that left is no later than the k-th that came.
+    # The k-th that left did so before the k-th came.
     return any(left_ns < each < at_ns for each in came[: len(sent)])
 
 
