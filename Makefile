@@ -180,7 +180,7 @@ $(PARTS:%=setup-%): setup-%:
 # Runs suites and prints their durations, whatever becomes of them. Two more than there are processors, for machines wait.
 define run_suites
 @$(SUITE) clean
-@status=0; $(MAKE) --no-print-directory -j$$(($(JOBS) + 2)) --output-sync=target $(ALL:%=suite-%) || status=$$?; \
+@status=0; $(MAKE) --no-print-directory --keep-going -j$$(($(JOBS) + 2)) --output-sync=target $(ALL:%=suite-%) || status=$$?; \
 $(if $(NIGHT),[ $$status != 0 ] || $(MAKE) --no-print-directory suite-vm-alone || status=$$?;) \
 $(SUITE) report; $(if $(CACHE),[ $$status != 0 ] || harness/setup.sh snapshots || status=$$?;) exit $$status
 endef

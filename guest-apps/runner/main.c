@@ -311,7 +311,13 @@ static void wait_for_start(const struct job *job)
         sleep_ns(start - now);
 }
 
-/* Services, then steps; false as soon as one did not go well. */
+/* At once: the fabric ends the run at an instant that follows from this frame's. */
+static void say_failed(void)
+{
+    control_say_done(CONTROL_DEVICE, 1);
+}
+
+/* Services, then steps; false if one did not go well. */
 static bool run_tasks(const struct job *job)
 {
     struct json_walk walk;
@@ -325,8 +331,10 @@ static bool run_tasks(const struct job *job)
     wait_for_start(job);
     json_walk_start(&walk, &job->steps);
     for (size_t i = 0; job_next_task(&walk, &task); i++)
-        if (process_run_step(&task, i) != 0)
+        if (process_run_step(&task, i) != 0) {
             well = false;
+            say_failed();
+        }
     return well && process_dead_services() == 0;
 }
 
@@ -336,12 +344,6 @@ static void finish(bool well)
     samples_put(json_pack("{ss si}", "type", "done", "status", well ? 0 : 1));
     if (control_say_done(CONTROL_DEVICE, well ? 0 : 1) != 0)
         fprintf(stderr, "runner: cannot say done: %s\n", strerror(errno));
-}
-
-/* The done frame has been sent already; this one tells the fabric that a service died after it. */
-static void say_service_died(void)
-{
-    control_say_done(CONTROL_DEVICE, 1);
 }
 
 /* Whether a step is one that acts at instants of the run. */
@@ -403,7 +405,7 @@ int runner_main(int argc, char **argv)
     json_object_seed(1);
     open_samples();
     prctl(PR_SET_TIMERSLACK, 1); /* nothing here wants its wake-ups rounded */
-    if (process_init() != 0) {
+    if (process_init(say_failed) != 0) {
         report("cannot watch processes");
     } else if (receive_job(&job, error) != 0) {
         report(error);
@@ -422,5 +424,5 @@ int runner_main(int argc, char **argv)
         }
     }
     finish(well);
-    process_supervise_for_ever(say_service_died);
+    process_supervise_for_ever();
 }

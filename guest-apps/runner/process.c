@@ -40,6 +40,7 @@ struct service {
 static struct service services[SERVICES_LIMIT];
 static size_t service_count;
 static unsigned dead_services;
+static void (*tell_death)(void);
 
 static int child_signals = -1; /* signalfd for SIGCHLD */
 
@@ -47,10 +48,11 @@ static int child_signals = -1; /* signalfd for SIGCHLD */
 static pid_t awaited;
 static int awaited_status;
 
-int process_init(void)
+int process_init(void (*on_death)(void))
 {
     sigset_t set;
 
+    tell_death = on_death;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
@@ -189,6 +191,7 @@ static void note_end(pid_t pid, int wait_status)
         dead_services++;
         describe_end(wait_status, message, sizeof(message));
         report(services[i].app, -1, message);
+        tell_death();
     }
 }
 
@@ -379,17 +382,10 @@ unsigned process_dead_services(void)
     return dead_services;
 }
 
-void process_supervise_for_ever(void (*on_death)(void))
+void process_supervise_for_ever(void)
 {
-    unsigned reported = dead_services;
-
-    for (;;) {
+    for (;;)
         wait_for_event(-1);
-        while (reported < dead_services) {
-            reported++;
-            on_death();
-        }
-    }
 }
 
 int process_run_shell(const char *command)

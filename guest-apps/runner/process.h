@@ -16,8 +16,11 @@
 /* In a child: back to ordinary signals. */
 void process_become_ordinary(void);
 
-/* Must be called once, before any process is started. */
-int process_init(void);
+/*
+ * Must be called once, before any process is started; `on_death` is called for each service that
+ * dies.
+ */
+int process_init(void (*on_death)(void));
 
 /* Starts a service and waits until it prints "ready"; its failure is reported, then -1. */
 int process_start_service(const struct job_task *task);
@@ -39,8 +42,8 @@ int process_run_step(const struct job_task *task, size_t index);
 /* How many services have died so far. */
 unsigned process_dead_services(void);
 
-/* Keeps reaping and reporting; `on_death` is called for each service that dies. Never returns. */
-_Noreturn void process_supervise_for_ever(void (*on_death)(void));
+/* Keeps reaping and reporting. Never returns. */
+_Noreturn void process_supervise_for_ever(void);
 
 /* Runs a shell command to its end; its exit status. */
 int process_run_shell(const char *command);

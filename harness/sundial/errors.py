@@ -187,16 +187,20 @@ class RunFailed(SundialError):
         console_tail: Sequence[str] = (),
         hint: str | None = None,
         whose: Whose = "host",
+        end_ns: int | None = None,
     ) -> None:
         super().__init__(message if machine is None else f"{machine}: {message}", hint=hint)
         self.machine = machine
+        self.end_ns = end_ns
+        """Length of a run that failed and came to its end, which is equal on any host; None: it was cut short."""
         self.whose = whose
         self.console_tail = tuple(map(printable, console_tail))
         self.folder: Path | None = None
         """The run directory, once it has its name."""
 
     def to_json(self) -> dict[str, object]:
-        return {**super().to_json(), "machine": self.machine, "console_tail": list(self.console_tail)}
+        end = {} if self.end_ns is None else {"end_ns": self.end_ns}
+        return {**super().to_json(), **end, "machine": self.machine, "console_tail": list(self.console_tail)}
 
 
 class InternalError(SundialError):

@@ -138,9 +138,18 @@ static void start_anew(struct service *service)
     service->task = task > 0 ? task : 0;
 }
 
+/* At once: the fabric ends the run at an instant that follows from this frame's. */
+static void say_failed(void)
+{
+    sss_call(SSS_DONE, 1, 0, 0, 0, 0, 0);
+}
+
 /* Services that have ended are reported once. */
 static void look_at_services(void)
 {
+    bool was_well = well;
+
+    well = true;
     for (unsigned i = 0; i < service_count; i++) {
         struct sss_task_status status = {0};
 
@@ -154,6 +163,9 @@ static void look_at_services(void)
             tell_end(services[i].name, NO_STEP, status.status);
         start_anew(&services[i]);
     }
+    if (!well)
+        say_failed();
+    well = well && was_well;
 }
 
 /* Until the task is in this state or gone; services are looked after meanwhile. -> its last state
@@ -271,8 +283,10 @@ static int run_task(const char *app, const struct json_value *entry, long step)
 static void tell_step(long step, const char *app, int status)
 {
     sss_record("{\"type\":\"step\",\"step\":%ld,\"app\":\"%s\",\"status\":%d}", step, app, status);
-    if (status != 0)
+    if (status != 0) {
         well = false;
+        say_failed();
+    }
 }
 
 /* Does not come back: what init must know afterwards goes with it, see main. */
@@ -341,16 +355,13 @@ static void finish(void)
     sss_call(SSS_DONE, well ? 0 : 1, 0, 0, 0, 0, 0);
 }
 
-/* Services go on serving. One that ends now is reported, by one more frame too. */
+/* Services go on serving. */
 static _Noreturn void supervise(void)
 {
     for (;;) {
         uint32_t seen = SSS_INFO->tasks;
 
-        well = true;
         look_at_services();
-        if (!well)
-            sss_call(SSS_DONE, 1, 0, 0, 0, 0, 0);
         sss_wait_word(&SSS_INFO->tasks, seen, SSS_FOREVER);
     }
 }

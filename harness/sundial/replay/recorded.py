@@ -19,7 +19,7 @@ from sundial.run.session import Session
 from sundial.sweep.known import Identities, Lacking
 from sundial.sweep.making import changed_meanwhile
 
-REPLAYED = "complete runs of a scenario under virtual time"
+REPLAYED = "runs of a scenario under virtual time that came to their end"
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,12 @@ class Recorded:
     end_ns: int
     epoch_ns: int
     """Zero of the run, as captures have it."""
+
+    @property
+    def failure(self) -> str | None:
+        """How the run failed."""
+        error = self.document["error"]
+        return None if error is None else str(error["message"])
 
     def capture(self, segment: str) -> Path:
         """The capture of a segment."""
@@ -57,9 +63,11 @@ def read_recorded(folder: Path) -> Recorded:
         _refuse(folder, "is a topology that was kept up: what was done by hand is not repeated")
     if run.clock != "virtual":
         _refuse(folder, "was made under the real clock")
-    end_ns = (document.get("time") or {}).get("virtual_ns")
-    if document.get("status") != "complete" or not isinstance(end_ns, int):
-        _refuse(folder, f"is {document.get('status')}")
+    complete = document.get("status") == "complete"
+    part, field = ("time", "virtual_ns") if complete else ("error", "end_ns")
+    end_ns = (document.get(part) or {}).get(field)
+    if not isinstance(end_ns, int):
+        _refuse(folder, "has no length" if complete else f"is {document.get('status')}, and was cut short")
     try:
         experiment = recorded_experiment(document)
     except BadInput as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sundial.errors import Interrupted, VerificationFailed
+from sundial.errors import Interrupted, RunFailed, VerificationFailed
 from sundial.machines.console import tail
 from sundial.plan.request import EMBEDDED, Progress, RunRequest, Standing
 from sundial.replay.last import last_frames
@@ -92,8 +92,8 @@ def replay(
     *,
     patient: bool = False,
 ) -> Any:
-    """Make the run again with stops. What `ended` makes of the complete run directory, before that is removed; None
-    where `ask` raised Enough.
+    """Make the run again with stops. What `ended` makes of the run directory, before that is removed; None where `ask`
+    raised Enough. A run that fails as the recorded one did has ended, too.
 
     `patient`: a debugger may hold machines for as long as it likes. Raises BadInput, HostLacks, RunFailed,
     Interrupted, VerificationFailed.
@@ -116,4 +116,8 @@ def replay(
             made = run(request, progress, session=session, watchdog=watchdog)
         except Enough:
             return None
+        except RunFailed as error:
+            if error.folder is None or error.message != recorded.failure:
+                raise
+            return ended(error.folder)
         return ended(made.path)

@@ -16,7 +16,7 @@ from sundial import SAMPLES_LINE_BYTES
 from sundial.machines.console import GrowingFile, PanicWatch
 from sundial.machines.waiting import WALL, Clock
 from sundial.run.loopback import LOOPBACK
-from sundial.run.supervisor import GuestFailed, MachinePanicked
+from sundial.run.supervisor import GuestExceeded, GuestFailed, MachinePanicked
 from sundial.units import SIZE
 
 SAMPLES_BYTES = 2 << 30
@@ -27,6 +27,8 @@ BYTES_PER_S = 64 << 20
 """Most bytes a second of samples and console; a guest at 125 mips writes samples at 2 MiB/s at most."""
 RATE_S = 1.0
 """Least interval of a rate's measurement."""
+
+Fault = MachinePanicked | GuestFailed | GuestExceeded
 
 WORDS_MOST = 1000
 """Characters of an error line to quote."""
@@ -50,22 +52,25 @@ class SampleWatch(GrowingFile):
         self.work_bytes = 0
         self.failed_step: str | None = None
         """The first step that ended with another status than 0, in words."""
+        self._reported: set[bool] = set()
         self._gave_up: str | None = None
         """What the step that runs says of a server that it has not found."""
         self.line_is_too_long = False
         """True if a file has exceeded its limit."""
 
-    def look(self) -> GuestFailed | None:
-        """The first error in the new lines."""
-        first = None
+    def look(self) -> list[GuestFailed]:
+        """The first error line of all, and the first of a client that gave up, where they are new."""
+        found = []
         for piece in self.read_new():
             *lines, rest = (self._rest + piece).split(b"\n")
             self.line_is_too_long |= max(map(len, (*lines, rest))) > SAMPLES_LINE_BYTES
             self._rest = rest if len(rest) <= SAMPLES_LINE_BYTES else rest[:_BEGINNING]
             for line in lines:
                 error = self._take(line)
-                first = first or error
-        return first
+                if error is not None and error.gave_up not in self._reported:
+                    self._reported.add(error.gave_up)
+                    found.append(error)
+        return found
 
     def _take(self, line: bytes) -> GuestFailed | None:
         start = line[:24].replace(b" ", b"")
@@ -176,16 +181,16 @@ class GuestFiles:
         """Signs of work: whole lines of samples except alive lines."""
         return self._samples.work_bytes + self._panics.seen_bytes
 
-    def look(self) -> list[MachinePanicked | GuestFailed]:
+    def look(self) -> list[Fault]:
         """New faults."""
-        found: list[MachinePanicked | GuestFailed] = []
+        found: list[Fault] = []
         line = self._panics.look()
         if line is not None:
             found.append(MachinePanicked(self.machine, line))
-        error = self._samples.look()
+        found += self._samples.look()
         self.excess = self.excess or self._look_for_excess()
-        if error is not None or self.excess is not None:
-            found.append(error or GuestFailed(self.machine, self.excess or ""))
+        if self.excess is not None:
+            found.append(GuestExceeded(self.machine, self.excess))
         return found
 
     def _look_for_excess(self) -> str | None:
@@ -195,20 +200,13 @@ class GuestFiles:
         return self._allowance.excess(*sizes, self._clock.now(), _size(self._loopback))
 
 
-def look_at_all(files: Sequence[GuestFiles], *, may_give_up: bool = False) -> list[MachinePanicked | GuestFailed]:
-    """New faults in the files of all machines; a cause precedes the client that gave up because of it, which is
-    no fault itself if it may.
-
-    Files are read in sequence while virtual time advances. A second reading finds what was written before a client gave
-    up.
-    """
+def look_at_all(files: Sequence[GuestFiles], *, may_give_up: bool = False) -> list[Fault]:
+    """New faults in the files of all machines, without those of clients that gave up if they may."""
     found = [bad for file in files for bad in file.look()]
-    if any(map(_gave_up, found)):
-        found += [bad for file in files for bad in file.look()]
-    return sorted((bad for bad in found if not (may_give_up and _gave_up(bad))), key=_gave_up)
+    return [bad for bad in found if not (may_give_up and _gave_up(bad))]
 
 
-def _gave_up(bad: MachinePanicked | GuestFailed) -> bool:
+def _gave_up(bad: Fault) -> bool:
     return isinstance(bad, GuestFailed) and bad.gave_up
 
 

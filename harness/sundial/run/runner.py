@@ -171,18 +171,24 @@ class Run:
         if self._stops is not None:
             self._stop_at(self._stops.first_ns)
         self._bring_up.transition(State.RUNNING)
+        supervisor = Supervisor()
         with self._while_running():
-            verdict = self._watch()
+            verdict = self._watch(supervisor)
+        if verdict.virtual_ns is not None:
+            self._wait_left()
+            verdict = supervisor.settled(self._look(), time.monotonic())
         if isinstance(verdict, Failed):
             raise _failure(verdict, self._plan.clock)
-        self._wait_left()
         if verdict.late:
-            raise _failure(too_late(self._plan.fabric["deadline_ns"], verdict.late), self._plan.clock)
+            raise _failure(too_late(self._plan.fabric["deadline_ns"], verdict), self._plan.clock)
         return verdict.virtual_ns
 
-    def _watch(self) -> Verdict:
+    def _look(self) -> list[Event]:
+        """What guests have written of themselves since the last look."""
+        return [*look_at_all(self._files, may_give_up=self._failures_allowed)]
+
+    def _watch(self, supervisor: Supervisor) -> Verdict:
         """The loop: events in their order, and regular checks of the guests' files."""
-        supervisor = Supervisor()
         signs = self._signs()
         guests = GuestWatch(self._rig.machines, self._files if self._plan.clock == "real" else [])
         looked = 0.0
@@ -190,7 +196,7 @@ class Run:
             event = self._next()
             now = time.monotonic()
             # First the guests' output: it has the reason, while the event has only the fact.
-            found: list[Event] = [*look_at_all(self._files, may_give_up=self._failures_allowed)]
+            found = self._look()
             if event is not None:
                 found.append(self._explained(event))
             if now - looked >= SIGNS_S:
@@ -272,8 +278,9 @@ class Run:
 
 def _failure(failed: Failed, clock: Clock) -> RunFailed:
     hint = "free some space, or choose another place with --out" if failed.disk_full else None
-    whose = failed.whose if clock == "virtual" else "host"
-    return RunFailed(failed.message, machine=failed.machine, hint=hint, whose=whose)
+    if clock == "real":
+        return RunFailed(failed.message, machine=failed.machine, hint=hint)
+    return RunFailed(failed.message, machine=failed.machine, hint=hint, whose=failed.whose, end_ns=failed.virtual_ns)
 
 
 def expected_batches(plan: Plan) -> int:

@@ -3,7 +3,11 @@
 
     phase       event                             then
     ---------   -------------------------------   ------------------------------------------------------------------
-    running     fabric finished                   finishing
+    running     a guest's error line              running: the run is failing, with the machine named
+                job done, status not 0            running: the run is failing; the fabric ends it at an instant of
+                                                  virtual time
+                failing for FAILING_S             failed: a program wrote an error and its job goes on
+                fabric finished                   finishing
                 fabric ended                      failed (disk full, killed, its own words)
                 fabric ended, for a QEMU did      running: a victim; failed after VICTIM_S unless the culprit shows
                 machine ended, report `finished`  running: it has reached the end before the fabric said so
@@ -12,8 +16,7 @@
                 machine lost                      failed, the machine named, with what was lost
                 kernel panic                      running: it still prints its trace; failed, the machine named, when
                                                   the machine has ended, or after PANIC_S
-                guest's error line                failed, the machine named
-                job done, status not 0            failed, the machine named
+                too much output                   failed, the machine named
                 hung                              failed, the machine named
     finishing   fabric ended with status 0        finished, or finished without machines that were late
                 fabric ended otherwise            failed
@@ -21,19 +24,22 @@
                 anything else                     finishing
     over        anything                          the verdict is final
 
-If several things happen at once, the order of the events decides, except for victims; a panic causes what follows
-it.
+However a failing run ends, its verdict is that failure: of the first job that failed, in virtual time, and of its first
+error line. If several other things happen at once, the order of the events decides, except for victims; a panic causes
+what follows it.
 """
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from sundial.errors import Whose
 
 VICTIM_S = 2.0
+FAILING_S = 10.0
 PANIC_S = 2.0
 FINISH_S = 20.0
 DISK_FULL_STATUS = 5
@@ -68,6 +74,14 @@ class GuestFailed:
     message: str
     gave_up: bool = False
     """It gave up waiting for a server; the cause, if any, happened before."""
+
+
+@dataclass(frozen=True)
+class GuestExceeded:
+    """A guest wrote more than it may."""
+
+    machine: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -116,7 +130,16 @@ class Tick:
 
 
 Event = (
-    MachineEnded | MachinePanicked | GuestFailed | JobDone | FabricFinished | FabricStands | FabricEnded | Hung | Tick
+    MachineEnded
+    | MachinePanicked
+    | GuestFailed
+    | GuestExceeded
+    | JobDone
+    | FabricFinished
+    | FabricStands
+    | FabricEnded
+    | Hung
+    | Tick
 )
 
 
@@ -137,6 +160,8 @@ class Failed:
     disk_full: bool = False
     whose: Whose = "host"
     """run: guests under virtual time fail like this on any host."""
+    virtual_ns: int | None = None
+    """The run's length where it came to its end, at an instant of virtual time; None: it was cut short."""
 
 
 Verdict = Finished | Failed
@@ -148,29 +173,82 @@ class Phase(Enum):
     OVER = "over"
 
 
+class Failing:
+    """What guests have said of a run that fails."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._job: JobDone | None = None
+        self._errors: list[GuestFailed] = []
+
+    def note(self, event: Event, now: float) -> None:
+        """Take an event at wall time `now`."""
+        if isinstance(event, JobDone) and event.status != 0:
+            self._job = self._job or event
+        elif isinstance(event, GuestFailed):
+            self._errors.append(event)
+        else:
+            return
+        self._since = now if self._since is None else self._since
+
+    def for_s(self, now: float) -> float:
+        """Wall seconds since the first failure; 0 without one."""
+        return 0.0 if self._since is None else now - self._since
+
+    def verdict(self, finished: Finished | None) -> Failed | None:
+        """The failure, `finished` if the run came to its end; None if no guest failed.
+
+        A client that gave up is named only if no other machine has an error. A job without an error line has failed by
+        its status.
+        """
+        if self._since is None:
+            return None
+        length_ns = None if finished is None else finished.virtual_ns
+        job = self._job
+        if job is not None and all(error.machine != job.machine for error in self._errors):
+            why = job.failed or f"status {job.status}"
+            return Failed(f"its job failed: {why}", job.machine, whose="run", virtual_ns=length_ns)
+        culprit = None if job is None else job.machine
+        # When a line was read depends on the host.
+        error = min(self._errors, key=lambda error: (error.gave_up, error.machine != culprit, error.machine))
+        return Failed(error.message, error.machine, whose="run", virtual_ns=length_ns)
+
+
 class Supervisor:
     """The machine of the table above."""
 
     def __init__(self) -> None:
         self.phase = Phase.RUNNING
         self.verdict: Verdict | None = None
-        self._finished = Finished(0)
+        self._finished: Finished | None = None
         self._finishing_since = 0.0
         self._victim: tuple[float, MachineEnded | FabricEnded] | None = None
         self._panic: tuple[float, MachinePanicked] | None = None
+        self._failing = Failing()
 
     def handle(self, event: Event, now: float) -> Verdict | None:
         """Take one event at wall time `now`; the verdict once there is one."""
         if self.verdict is None:
             decided = self._running(event, now) if self.phase is Phase.RUNNING else self._finishing(event, now)
             if decided is not None:
-                self.verdict = decided
+                self.verdict = (
+                    self._failing.verdict(self._finished if isinstance(decided, Finished) else None) or decided
+                )
                 self.phase = Phase.OVER
+        return self.verdict
+
+    def settled(self, events: Sequence[Event], now: float) -> Verdict:
+        """The verdict with what guests wrote last, read once they have ended. Only after a run that came to its end."""
+        assert self.verdict is not None
+        for event in events:
+            self._failing.note(event, now)
+        self.verdict = self._failing.verdict(self._finished) or self.verdict
         return self.verdict
 
     def _running(self, event: Event, now: float) -> Verdict | None:
         if self._panic is not None:
             return self._after_panic(*self._panic, event, now)
+        self._failing.note(event, now)
         match event:
             case FabricFinished(virtual_ns, late):
                 self.phase = Phase.FINISHING
@@ -190,18 +268,18 @@ class Supervisor:
                 return Failed(f"the machine ended before the run: {how}", machine)
             case MachinePanicked():
                 self._panic = (now, event)
-            case GuestFailed(machine, message):
+            case GuestExceeded(machine, message):
                 return Failed(message, machine, whose="run")
-            case JobDone(machine, status, failed) if status != 0:
-                return Failed(f"its job failed: {failed or f'status {status}'}", machine, whose="run")
             case Hung(seconds, suspects):
                 return Failed(
                     f"hung: no progress for {seconds:.0f} s"
                     + (f", all others wait for {', '.join(suspects)}" if suspects else ""),
                     suspects[0] if len(suspects) == 1 else None,
                 )
-            case Tick() | JobDone() | FabricStands():
+            case Tick() | GuestFailed() | JobDone() | FabricStands():
                 pass
+        if self._failing.for_s(now) >= FAILING_S:
+            return self._failing.verdict(None)
         if self._victim is not None and now - self._victim[0] >= VICTIM_S:
             victim = self._victim[1]
             if isinstance(victim, FabricEnded):
@@ -217,6 +295,7 @@ class Supervisor:
         return Failed(f"its kernel panicked: {panic.line}", panic.machine, whose="run")
 
     def _finishing(self, event: Event, now: float) -> Verdict | None:
+        self._failing.note(event, now)
         if isinstance(event, FabricEnded):
             return self._finished if event.status == 0 else _fabric_failure(event)
         if now - self._finishing_since >= FINISH_S:
@@ -224,10 +303,12 @@ class Supervisor:
         return None
 
 
-def too_late(deadline_ns: int, late: tuple[str, ...]) -> Failed:
-    """A run that came to its deadline before these machines were done."""
+def too_late(deadline_ns: int, finished: Finished) -> Failed:
+    """A run that came to its deadline before some machines were done."""
+    late = finished.late
     message = f"the deadline of {deadline_ns / 1e9:g} s passed; still waiting for {', '.join(late)}"
-    return Failed(message, late[0] if len(late) == 1 else None, whose="run")
+    machine = late[0] if len(late) == 1 else None
+    return Failed(message, machine, whose="run", virtual_ns=finished.virtual_ns)
 
 
 def _fabric_failure(event: FabricEnded) -> Failed:

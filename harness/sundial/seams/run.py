@@ -23,6 +23,8 @@ class Failure(OpenForm):
     whose: Literal["host", "run"] | None = None
     """run: the same run fails in the same way on any host; host: it may pass when made again. Earlier versions did not
     write it."""
+    end_ns: Natural | None = None
+    """Length of a run that failed and came to its end: it ends there on any host. Without it the run was cut short."""
 
 
 class ImageDigests(Form):

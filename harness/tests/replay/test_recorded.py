@@ -53,13 +53,21 @@ def test_a_complete_run_is_taken(folder: Path) -> None:
         recorded.check_machine("printer")
 
 
+def test_a_run_that_failed_and_came_to_its_end_is_taken(folder: Path) -> None:
+    run = json.loads((folder / "run.json").read_text())
+    run.update(status="failed", error={"message": "client: its job failed: status 1", "end_ns": 7})
+    (folder / "run.json").write_text(json.dumps(run))
+    recorded = read_recorded(folder)
+    assert (recorded.end_ns, recorded.failure) == (7, "client: its job failed: status 1")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda run: run.update(clock="real"), "the run was made under the real clock; allowed: complete runs"),
+        (lambda run: run.update(clock="real"), "the run was made under the real clock; allowed: runs of"),
         (lambda run: run.update(scenario=None), "the run is a topology that was kept up: what was done by hand is not"),
-        (lambda run: run.update(status="failed"), "the run is failed; allowed: complete runs of a scenario under"),
-        (lambda run: run.update(time={}), "the run is complete; allowed"),
+        (lambda run: run.update(status="failed"), "the run is failed, and was cut short; allowed: runs of a scenario"),
+        (lambda run: run.update(time={}), "the run has no length; allowed"),
         (lambda run: run.update(topology={}), r"run.json: topology: "),
         (lambda run: run.pop("seed"), r"run.json: seed, clock: has no seed or clock"),
         (lambda run: run["captures"].update({"wire/lan.pcapng": "0"}), "is not the capture that the run wrote"),

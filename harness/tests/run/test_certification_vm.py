@@ -65,8 +65,9 @@ def test_this_emulator_is_certified(folder: Path) -> None:
 
 
 def test_a_clock_that_lies_is_refused_with_the_first_difference(folder: Path) -> None:
-    source = folder / "clock"
-    shutil.copytree(ROOT / "harness" / "clock", source, ignore=shutil.ignore_patterns("build", "tests"))
+    source = folder / "harness" / "clock"
+    for part in (Path("harness", "clock"), Path("guest-apps", "sss-core", "include")):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("build", "tests"))
     blocks = source / "blocks.c"
     assert blocks.read_text().count(SHORTENED) == 1
     blocks.write_text(blocks.read_text().replace(SHORTENED, LIE))

@@ -18,7 +18,7 @@ from sundial.machines.confinement import holds
 from sundial.machines.waiting import wait_until
 from sundial.plan.confinement import FILE_BYTES_MOST
 from sundial.run.places import Places
-from tests.run.live import END_S, LiveRun, night, require_guests, write_scenario
+from tests.run.live import END_S, LiveRun, evidence, night, require_guests, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900), pytest.mark.spread]
 
@@ -81,6 +81,13 @@ def test_a_server_application_that_crashes_in_the_middle(tmp_path: Path, clock: 
     record = run.record()
     assert record["status"] == "failed"
     assert record["error"]["machine"] == "server"
+    if clock == "virtual":
+        # An exact instant: the program's end, and `linger` after it.
+        again = LiveRun(tmp_path / "hurt.yaml", tmp_path / "again", files=files)
+        assert again.end()[0] == 4
+        assert again.record()["error"] == record["error"]
+        assert record["error"]["end_ns"] == record["time"]["virtual_ns"]
+        assert evidence(run.out) == evidence(again.out)
 
 
 def test_the_fabric_killed(tmp_path: Path, clock: str) -> None:

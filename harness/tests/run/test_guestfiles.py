@@ -14,7 +14,7 @@ from sundial.run.guestfiles import (
     GuestFiles,
     look_at_all,
 )
-from sundial.run.supervisor import GuestFailed, MachinePanicked
+from sundial.run.supervisor import GuestExceeded, GuestFailed, MachinePanicked
 
 
 def test_an_error_line_is_found_when_it_is_whole(tmp_path: Path) -> None:
@@ -74,26 +74,22 @@ def test_a_client_that_may_fail_goes_on_without_a_port(tmp_path: Path) -> None:
     assert look_at_all([GuestFiles("client", tmp_path)], may_give_up=True) == []
 
 
-def test_a_server_that_failed_is_named_before_the_client_that_gave_up_for_it(tmp_path: Path) -> None:
-    """Also where the server's file was read before it failed, as a slow host reads it."""
-    files = [GuestFiles(name, tmp_path / name) for name in ("server", "client")]
-    for file in files:
-        file.console.parent.mkdir()
-    (tmp_path / "client" / "samples.jsonl").write_text('{"type":"binding","app":"echo-client","ok":false}\n')
-    first = files[0].look
-
-    def read_too_early() -> list[MachinePanicked | GuestFailed]:
-        found = first()
-        (tmp_path / "server" / "samples.jsonl").write_text(
-            '{"type":"error","app":"echo-server","message":"signal 11"}\n'
-        )
-        return found
-
-    files[0].look = read_too_early  # type: ignore[method-assign]
-    assert [(bad.machine, bad.gave_up) for bad in look_at_all(files) if isinstance(bad, GuestFailed)] == [
-        ("server", False),
-        ("client", True),
+def test_the_first_error_is_reported_and_the_first_of_a_client_that_gave_up(tmp_path: Path) -> None:
+    """However many lines there are, and whenever they are read."""
+    samples = tmp_path / "samples.jsonl"
+    files = GuestFiles("client", tmp_path)
+    gave_up, error = (
+        '{"type":"binding","app":"echo-client","ok":false}\n',
+        '{"type":"error","app":"%s","message":"m"}\n',
+    )
+    samples.write_text(gave_up + gave_up + error % "first" + error % "second")
+    assert [(bad.message.split()[0], bad.gave_up) for bad in files.look() if isinstance(bad, GuestFailed)] == [
+        ("echo-client", True),
+        ("first", False),
     ]
+    with samples.open("a") as stream:
+        stream.write(error % "third")
+    assert files.look() == []
 
 
 def test_a_panic_in_the_console_is_told(tmp_path: Path) -> None:
@@ -139,16 +135,14 @@ def test_a_machine_that_fills_the_disk_has_failed(tmp_path: Path, file: str) -> 
     with (tmp_path / file).open("wb") as stream:
         os.truncate(stream.fileno(), CONSOLE_BYTES * 3)
     clock.pause(1.0)
-    (found,) = files.look()
-    assert isinstance(found, GuestFailed)
-    assert found.message == files.excess
+    assert files.look() == [GuestExceeded("client", files.excess or "")]
 
 
 def test_a_line_without_end_takes_no_memory(tmp_path: Path) -> None:
     files = GuestFiles("client", tmp_path, ManualClock())
     with (tmp_path / "samples.jsonl").open("wb") as stream:
         os.truncate(stream.fileno(), 32 << 20)
-    assert files.look() == [GuestFailed("client", "it wrote a line of more than 1 MiB to samples")]
+    assert files.look() == [GuestExceeded("client", "it wrote a line of more than 1 MiB to samples")]
     assert len(files._samples._rest) <= 1 << 20
 
 
@@ -157,8 +151,7 @@ def test_hostile_error_lines(tmp_path: Path) -> None:
     samples.write_text('{"type":"error","message":' + "[" * 100_000 + "\n")
     files = GuestFiles("client", tmp_path)
     assert files.look() == [GuestFailed("client", "a program failed with a malformed error line")]
-    with samples.open("a") as stream:
-        stream.write('{"type":"error","app":"x","message":"' + "m" * 100_000 + '"}\n')
-    (found,) = files.look()
+    samples.write_text('{"type":"error","app":"x","message":"' + "m" * 100_000 + '"}\n')
+    (found,) = GuestFiles("client", tmp_path).look()
     assert isinstance(found, GuestFailed)
     assert len(found.message) < WORDS_MOST + 10

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The supervisor's table, row by row."""
 
+from dataclasses import replace
+
 import pytest
 
 from sundial.run.supervisor import (
+    FAILING_S,
     FINISH_S,
     PANIC_S,
     VICTIM_S,
@@ -13,6 +16,7 @@ from sundial.run.supervisor import (
     FabricFinished,
     Failed,
     Finished,
+    GuestExceeded,
     GuestFailed,
     Hung,
     JobDone,
@@ -55,13 +59,8 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
             Failed("the ssh connection to host b is lost: Broken pipe", "server"),
         ),
         (
-            GuestFailed("server", "echo-server failed: signal 11"),
-            Failed("echo-server failed: signal 11", "server", whose="run"),
-        ),
-        (JobDone("client", 1), Failed("its job failed: status 1", "client", whose="run")),
-        (
-            JobDone("client", 1, "raw-client ended with status 4"),
-            Failed("its job failed: raw-client ended with status 4", "client", whose="run"),
+            GuestExceeded("server", "it wrote more than 2 GiB to samples"),
+            Failed("it wrote more than 2 GiB to samples", "server", whose="run"),
         ),
         (
             Hung(15.2, ("server",)),
@@ -78,6 +77,61 @@ def test_what_ends_a_run_at_once(event: Event, verdict: Failed) -> None:
 
 
 PANIC = MachinePanicked("server", "PANIC: page fault")
+ERROR, JOB = GuestFailed("server", "echo-server failed: signal 11"), JobDone("client", 1)
+BY_ERROR = Failed("echo-server failed: signal 11", "server", whose="run")
+BY_JOB = Failed("its job failed: status 1", "client", whose="run")
+END = (FabricFinished(7), FabricEnded(0))
+"""Of the fabric, at an instant of virtual time."""
+
+
+@pytest.mark.parametrize(("event", "failed"), [(ERROR, BY_ERROR), (JOB, BY_JOB)])
+def test_a_run_whose_guest_fails_goes_on_to_its_end_or_a_while(event: Event, failed: Failed) -> None:
+    assert after(event, seconds=FAILING_S - 0.1) is None
+    assert after(event, seconds=FAILING_S) == failed
+    assert after(event, *END) == replace(failed, virtual_ns=7)
+    assert after(FabricFinished(7), event, FabricEnded(0)) == replace(failed, virtual_ns=7)
+
+
+@pytest.mark.parametrize("event", [MachineEnded("client", "killed"), FabricEnded(4), PANIC, Hung(9.0, ("client",))])
+def test_whatever_ends_a_run_that_is_failing_the_verdict_is_its_failure(event: Event) -> None:
+    assert after(ERROR, event, seconds=PANIC_S) == BY_ERROR
+
+
+UNLUCKY = GuestFailed("client", "echo-client failed: no answer for the server's port", gave_up=True)
+
+
+@pytest.mark.parametrize(
+    ("events", "named"),
+    [
+        (
+            [JobDone("client", 1, "raw-client ended with status 4")],
+            "client: its job failed: raw-client ended with status 4",
+        ),
+        ([JOB, JobDone("server", 1)], "client: its job failed: status 1"),
+        ([ERROR, JOB], "client: its job failed: status 1"),
+        ([ERROR, JobDone("server", 1), JOB], "server: echo-server failed: signal 11"),
+        ([UNLUCKY, JOB], "client: echo-client failed: no answer for the server's port"),
+        ([UNLUCKY, JOB, ERROR], "server: echo-server failed: signal 11"),
+        ([GuestFailed("b", "of b"), GuestFailed("a", "of a")], "a: of a"),
+        ([GuestFailed("a", "first"), GuestFailed("a", "second")], "a: first"),
+    ],
+)
+def test_the_first_job_that_failed_and_its_first_error_are_named_whenever_they_were_read(
+    events: list[Event], named: str
+) -> None:
+    verdict = after(*events, *END)
+    assert isinstance(verdict, Failed)
+    assert f"{verdict.machine}: {verdict.message}" == named
+
+
+def test_what_guests_wrote_last_counts() -> None:
+    supervisor = Supervisor()
+    for event in END:
+        supervisor.handle(event, 1.0)
+    assert supervisor.settled([], 1.0) == Finished(7)
+    assert supervisor.settled([ERROR], 1.0) == replace(BY_ERROR, virtual_ns=7)
+
+
 GAVE_UP = Failed("its kernel panicked: PANIC: page fault", "server", whose="run")
 
 
@@ -114,7 +168,7 @@ def test_a_run_that_came_to_its_deadline_says_which_machines_were_late() -> None
     ],
 )
 def test_late_machines_are_named_and_one_of_them_is_to_blame(late: tuple[str, ...], failed: Failed) -> None:
-    assert too_late(400_000_000, late) == failed
+    assert too_late(400_000_000, Finished(7, late)) == replace(failed, virtual_ns=7)
 
 
 def test_a_machine_that_goes_while_the_fabric_finishes_is_no_failure() -> None:
@@ -158,7 +212,7 @@ def test_a_victim_without_culprit_is_named_after_a_while() -> None:
 
 def test_verdict_is_final() -> None:
     supervisor = Supervisor()
-    first = supervisor.handle(JobDone("client", 1), 0)
+    first = supervisor.handle(FabricEnded(4), 0)
     assert supervisor.phase is Phase.OVER
     assert supervisor.handle(FabricFinished(7), 1) is first
     assert supervisor.handle(FabricEnded(0), 2) is first

@@ -14,7 +14,7 @@ from testing.guest import ICOUNT, Guest, interface, job
 
 from recipe.cpio import Archive
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.night]
 
 SECOND = 1_000_000_000
 
@@ -120,7 +120,6 @@ def test_a_program_is_a_process_of_its_own(worked: Guest) -> None:
     assert len({line["random"] for line in worked.lines("toy")}) == 3
 
 
-@pytest.mark.night
 def test_a_forked_program_does_what_a_new_interpreter_does(with_toy: Path, state: Path, tmp_path: Path) -> None:
     tasks = {"services": [{"app": "toy-client", "options": {"do": "serve"}}], "steps": [step(), step()]}
     forked = restored(tmp_path, with_toy, state, **tasks)

@@ -257,7 +257,7 @@ impl RealRun {
         while let Some(Handled { at, done }) = self.network.handle_next(after_now) {
             if let Some((machine, status)) = done {
                 observer.done(machine, status, at);
-                self.run_end.done(machine, at);
+                self.run_end.done(machine, status, at);
             }
             while let Some(Notice { machine, nic, due, frame }) = self.network.poll_notice() {
                 let key = (due, self.next_sequence);

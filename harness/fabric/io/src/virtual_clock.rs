@@ -334,7 +334,7 @@ impl VirtualRun {
             let Some(Handled { at, done }) = self.network.handle_next(limit) else { break };
             if let Some((machine, status)) = done {
                 observer.done(machine, status, at);
-                self.run_end.done(machine, at);
+                self.run_end.done(machine, status, at);
                 self.end_ns = self.run_end.at().map_or(NEVER, Time::as_ns_floor);
             }
             while let Some(notice) = self.network.poll_notice() {
