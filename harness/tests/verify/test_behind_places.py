@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from sundial.model.network import Network
-from sundial.verify.headers.ports import FULL, HELD, _behind_places
+from sundial.verify.headers.ports import FULL, GIVEN_UP, HELD, _behind_places
 
 A, B = 1, 2
 Frame = tuple[int, int, str | None]
@@ -40,7 +40,7 @@ def places(*frames: Frame, ring: int = 2, cells: bool = False) -> list[int]:
     assert found.filter(pl.col("fate").is_null())["time_ns"].to_list() == [
         at * 1000 for at, _, rule in frames if rule is None
     ]
-    return found.filter(pl.col("fate") == "dropped")["time_ns"].to_list()
+    return found.filter(pl.col("fate_rule").ne_missing(GIVEN_UP), pl.col("fate") == "dropped")["time_ns"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,15 @@ def test_a_client_of_lan_emulation_holds_eight_for_an_address() -> None:
     # Of those for A, from 1 ms on, the eighth leaves after 15 ms.
     assert places(*waiting, (500, A, HELD)) == [15_000_001]
     assert places(*waiting, (30_000, A, HELD)) == [30_000_000]
+
+
+def test_what_a_client_of_lan_emulation_gives_up_was_among_the_eight() -> None:
+    """It has no answer after 5 ms, and later one for all that comes then."""
+    given_up: list[Frame] = [*((5000, A, GIVEN_UP) for _ in range(8)), (5000, B, GIVEN_UP)]
+    later: list[Frame] = [(6000 + place, A, None) for place in range(9)]
+    assert places(*given_up, *later, (500, A, HELD)) == [5_000_001]
+    # Of seven that were given up, the first that was sent is the eighth.
+    assert places(*given_up[1:], *later, (500, A, HELD)) == [6_000_001]
 
 
 def test_what_was_refused_otherwise_stays() -> None:

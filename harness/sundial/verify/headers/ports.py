@@ -54,6 +54,8 @@ known."""
 
 FULL, HELD = "adapter full", "8 frames wait"
 """Rules by which an adapter refuses a frame that it has no place for."""
+GIVEN_UP = "no answer"
+"""Rule by which a LAN emulation client drops those that it held for an address."""
 HELD_MOST = 8
 BROADCAST = (1 << 48) - 1
 """The MAC address of all (IEEE 802.3)."""
@@ -202,7 +204,7 @@ def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame, network: Network | No
 def _behind_places(sent: pl.DataFrame, network: Network) -> pl.DataFrame:
     """Frames that an adapter refused, 1 ns behind the last of those that it had then: it has them from when they are
     handed in, and their time is that of their first bit. A full transmit ring has `ring_frames` that have not left; a
-    LAN emulation client, 8 for the address (af-lane-0021, C10)."""
+    LAN emulation client, 8 for the address (af-lane-0021, C10), which it sends later or gives up together."""
     refused = sent.filter(pl.col("fate_rule").is_in([FULL, HELD]))
     if refused.is_empty():
         return sent
@@ -210,7 +212,10 @@ def _behind_places(sent: pl.DataFrame, network: Network) -> pl.DataFrame:
     for (end,), part in refused.group_by("end", maintain_order=True):
         segment, port = network.segments[str(end).partition(".")[0].rpartition("/")[2]], part["port"][0]
         own = sent.filter(pl.col("end") == end, pl.col("fate").is_null()).sort("time_ns", "row")
-        begins, targets = own["time_ns"].to_numpy(), own["eth_target"].to_numpy()
+        begins = own["time_ns"].to_numpy()
+        given_up = pl.col("fate").is_null() | (pl.col("fate_rule") == GIVEN_UP)
+        held = sent.filter(pl.col("end") == end, given_up).sort("time_ns", "row")
+        freed, targets = held["time_ns"].to_numpy(), held["eth_target"].to_numpy()
         following = np.append(begins[1:], np.iinfo(np.int64).max)
         busy = bits_of(own["frame_length"].cast(pl.Int64).to_numpy()) * SECOND_NS // segment.rate_bps(port)
         ends = following if segment.packet_cells is not None else np.minimum(begins + busy, following)
@@ -218,7 +223,7 @@ def _behind_places(sent: pl.DataFrame, network: Network) -> pl.DataFrame:
             if rule == FULL:
                 last = begins[np.searchsorted(ends, at_ns, "right") :][: segment.adapter.ring_frames]
             else:
-                last = begins[(begins >= at_ns) & (targets == target)][:HELD_MOST]
+                last = freed[(freed >= at_ns) & (targets == target)][:HELD_MOST]
             later.append((row, int(last[-1]) + 1 if len(last) else at_ns))
     moved = pl.DataFrame(later, schema={"row": sent.schema["row"], "behind_ns": pl.Int64}, orient="row")
     times = pl.max_horizontal("time_ns", "behind_ns").cast(sent.schema["time_ns"])

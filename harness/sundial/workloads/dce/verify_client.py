@@ -39,6 +39,11 @@ CANCEL_NS = 1_000_000_000
 _YOUNG, _OLD = 5, 15
 """A call of so many ping intervals is asked after later and later."""
 
+_PRECISION = 1000
+"""poll(2) may take one in so many parts more, each time."""
+_WORK_NS = 5_000_000
+"""A turn of the program and a tick of its kernel, which poll(2) waits for."""
+
 State = Literal["idle", "xmit", "recv", "final"]
 
 
@@ -129,8 +134,12 @@ class Client(Machine):
             return self.ack_at if self.call.settles else NEVER
         if not self.in_call:
             return NEVER
-        found = min(self.patience(), self._resend_at(), self.cancel_at)
-        return min(found, self.ping_at) if self.state == "recv" else found
+        return min(self.patience(), *self._timers().values())
+
+    def _timers(self) -> dict[str, int]:
+        """When each of a call's own timers is due, at the earliest; each begins again when it has been."""
+        ping_at = self.ping_at if self.state == "recv" else NEVER
+        return {"resend": self._resend_at(), "ping": ping_at, "cancel": self.cancel_at}
 
     def steps(self, until_ns: int) -> Iterator[str]:
         if self.reads and self.inbox and self.inbox[0].at_ns <= until_ns:
@@ -139,6 +148,7 @@ class Client(Machine):
                 yield "arrival and cancel"
         if self.fires(until_ns):
             yield "timer"
+            yield from self._overtaking(until_ns)
         if self.gives_up(until_ns):
             yield "end"
         free = self.state == "idle" or (self.state == "final" and not self.call.settles)
@@ -159,9 +169,21 @@ class Client(Machine):
             self._timeout(self.at(self.deadline()))
         elif step == "end":
             self._timeout(self.at(self.patience()))
-        else:
+        elif step == "start":
             self._start(self.at(self.calls[self.place + 1].start_ns))
+        else:
+            self._fire(step, self.at(self._timers()[step]))
         self._act()
+
+    def _overtaking(self, until_ns: int) -> Iterator[str]:
+        """Timers that may be due alone, before another that seems to be due at the same time or a little earlier."""
+        soonest = self.deadline()
+        if not self.in_call or soonest == self.patience():
+            return
+        latest = min(until_ns, soonest + (soonest - self.began_ns) // _PRECISION + _WORK_NS)
+        due = {name: at_ns for name, at_ns in self._timers().items() if at_ns <= latest}
+        is_one = list(due.values()).count(soonest) == 1
+        yield from (name for name, at_ns in due.items() if not (is_one and at_ns == soonest))
 
     def _read_by(self, until_ns: int) -> int:
         """When it reads what came next, at the latest."""
@@ -283,15 +305,20 @@ class Client(Machine):
         if now >= self.patience():
             self._finish(NO_ANSWER, is_kept=False)
             return
-        if now >= self._resend_at() and self.outgoing is not None:
-            self.outgoing.timeout(now)
-        if self.state == "recv" and now >= self.ping_at:
+        for name, at_ns in self._timers().items():
+            if now >= at_ns:
+                self._fire(name, now)
+
+    def _fire(self, timer: str, now: int) -> None:
+        if timer == "cancel":
+            self._cancel(now)
+        elif timer == "ping":
             self._control(Type.PING, "pings")
             self._wait()
             self.ping_every = min(2 * self.ping_every, BACKOFF * self.settings.ping_ns)
             self.ping_at = now + self.ping_every
-        if now >= self.cancel_at:
-            self._cancel(now)
+        elif self.outgoing is not None:
+            self.outgoing.timeout(now)
 
     def _cancel(self, now: int) -> None:
         """Asked for at first by the call's time, then again each second until the server has heard it."""

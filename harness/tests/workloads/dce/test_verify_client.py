@@ -29,7 +29,7 @@ def fragment(
 ) -> Pdu:
     flags = Flags.FRAGMENT | (Flags.LAST_FRAGMENT if last else Flags(0)) | (Flags(0) if asks else Flags.NO_FACK)
     body = payload(0, SIZE)[number * BODY : (number + 1) * BODY]
-    own = pdu(Type.REQUEST, flags=flags, fragment=number, serial=number, body=body)
+    own = pdu(Type.REQUEST, flags=flags, fragment=number, serial=number if serial is None else serial, body=body)
     return replace(own, boot_time=0, activity_hint=0xFFFF) if new else own
 
 
@@ -57,6 +57,23 @@ def test_cancel_that_is_due_goes_before_what_a_fack_lets_out(
     items += [sent(rest_ms + place / 10, each) for place, each in enumerate(REST)]
     items += [came(200, FAULT), sent(1201, pdu(Type.ACK))]
     assert (found(calling(), *items) == []) == right
+
+
+@pytest.mark.parametrize(
+    ("resend_ms", "right"),
+    [
+        (2000, True),  # the second cancel is due 1 s behind the first one, which was late, too: the fault comes before
+        (2020, False),  # a cancel is missing that was due long before
+    ],
+)
+def test_timer_that_follows_a_late_one_may_be_behind_another(resend_ms: int, right: bool) -> None:
+    settings = replace(Settings(), cancel_ns=1000 * MS, resend_ns=resend_ms * MS)
+    machine = Client(settings, activity=ACTIVITY, calls=[Call(0, SUNDIAL, 1, sizes=(SIZE, 0), start_ns=0)])
+    new = {"boot_time": 0, "activity_hint": 0xFFFF}
+    items: list[Item] = [sent(0, fragment(0, new=True)), sent(1002, replace(CANCEL, **new))]  # type: ignore[arg-type]
+    items += [sent(resend_ms + 1, fragment(0, serial=1, new=True)), came(resend_ms + 2, FAULT)]
+    items += [sent(resend_ms + 1003, pdu(Type.ACK))]
+    assert (found(machine, *items) == []) == right
 
 
 @pytest.mark.parametrize(
