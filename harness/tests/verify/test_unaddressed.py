@@ -10,10 +10,19 @@ from sundial.verify.sockets.messages import check_attempts, dropped_frames, with
 
 CALLS = pl.DataFrame(
     {
-        "id": pl.Series([1, 2], dtype=pl.UInt32), "client": ["a", "b"], "start_ns": [100, 100], "end_ns": [200, 200], "transport": "udp",
-        "protocol": "raw", "kind": 0, "ok": False, "retransmits": 1, "error": "timed out", "server_port": 1026,
+        "id": pl.Series([1, 2], dtype=pl.UInt32),
+        "client": ["a", "b"],
+        "start_ns": [100, 100],
+        "end_ns": [200, 200],
+        "transport": "udp",
+        "protocol": "raw",
+        "kind": 0,
+        "ok": False,
+        "retransmits": 1,
+        "error": "timed out",
+        "server_port": 1026,
     }
-)  # fmt: skip
+)
 LEGS = pl.DataFrame({"kind": 0, "reply": [False], "layout": "0:8", "packets": 1, "sent": True})
 NOTHING = pl.DataFrame(schema={"call": pl.UInt32, "reply": pl.Boolean, "layout": pl.String, "rows": pl.List(pl.UInt32)})
 FRAMES = pl.DataFrame(schema={"fate": pl.String, "call": pl.UInt32, "reply": pl.Boolean})
