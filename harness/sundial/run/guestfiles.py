@@ -37,7 +37,6 @@ _BEGINNING = 4096
 _ERROR = b'{"type":"error"'
 _BINDING = b'{"type":"binding"'
 _BATCH = b'{"type":"batch"'
-_ALIVE = b'{"type":"alive"'
 _STEP = b'{"type":"step"'
 
 
@@ -49,7 +48,6 @@ class SampleWatch(GrowingFile):
         self._machine = machine
         self._rest = b""
         self.batches = 0
-        self.work_bytes = 0
         self.failed_step: str | None = None
         """The first step that ended with another status than 0, in words."""
         self._reported: set[bool] = set()
@@ -79,7 +77,6 @@ class SampleWatch(GrowingFile):
             failed = _failed_step(line)
             self.failed_step = self.failed_step or (failed and (self._gave_up or failed))
             self._gave_up = None
-        self.work_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
         if not start.startswith((_ERROR, _BINDING)):
             return None
         failure = _failure(self._machine, line)
@@ -175,11 +172,6 @@ class GuestFiles:
     def seen_bytes(self) -> int:
         """Signs of life, including the guest's alive lines."""
         return self._samples.seen_bytes + self._panics.seen_bytes
-
-    @property
-    def work_bytes(self) -> int:
-        """Signs of work: whole lines of samples except alive lines."""
-        return self._samples.work_bytes + self._panics.seen_bytes
 
     def look(self) -> list[Fault]:
         """New faults."""

@@ -58,21 +58,20 @@ def real_signs(
     waiting: Callable[[], Sequence[str]],
     machines: Machines,
 ) -> SignsReader:
-    """From the fabric's counters; `waiting` are the machines that have not said done."""
-    frames = 0
+    """From the fabric's counters; `waiting` are the machines that have not said done.
+
+    Guests that are alive may wait for as long as the deadline allows: a timeout, a program that sleeps, `linger`.
+    """
 
     def read() -> Signs:
-        nonlocal frames
         silent = [file for file in files if not file.said_hello]
         if silent:
             return guest_signs(machines, silent)
-        progress = tuple(file.work_bytes for file in files)
         counted = counters()
         if not counted:
-            # If the fabric does not answer, no frame travels, so all machines wait for it.
-            return Signs((*progress, frames), (FABRIC,))
-        frames = _frames(counted)
-        return Signs((*progress, frames), tuple(waiting()))
+            # No frame travels, so all machines wait for it.
+            return Signs((), (FABRIC,))
+        return Signs((*(file.seen_bytes for file in files), _frames(counted)), tuple(waiting()))
 
     return read
 
