@@ -109,6 +109,11 @@ def intact(frames: pl.DataFrame) -> pl.DataFrame:
     return frames.filter(~pl.col("damaged")) if frames["damaged"].any() else frames
 
 
+def through_ip(frames: pl.DataFrame) -> pl.DataFrame:
+    """The same, and those that a receiver discards behind IP: it may quote them, or wait for their other fragments."""
+    return frames.filter(~pl.col("damaged") | pl.col("passes_ip")) if frames["damaged"].any() else frames
+
+
 def _harmless() -> pl.Expr:
     """True if no receiver checks the octet that was hit: of the source's MAC address, and of padding; and if the hit
     leaves 0 for UDP's checksum, which means none (RFC 768)."""

@@ -14,6 +14,7 @@ import pytest
 from sundial.observe import Octets
 from sundial.verify import Verification, verify_run
 from sundial.verify.corruption import flipped as of_guests
+from sundial.verify.corruption import intact, through_ip
 from tests import fates
 from tests.verify.bed import (
     ACK,
@@ -168,3 +169,9 @@ def test_a_repetition_needs_a_cause_beside_a_frame_whose_damage_no_receiver_sees
     bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(1, 16)))
     bed.sample(start, 1, retransmits=1)
     assert [each["field"] for each in explained(bed).problems] == ["request.retransmissions"]
+
+
+def test_what_is_discarded_behind_ip_has_come_through_it() -> None:
+    frames = pl.DataFrame({"row": [0, 1, 2], "damaged": [False, True, True], "passes_ip": [False, True, False]})
+    assert intact(frames)["row"].to_list() == [0]
+    assert through_ip(frames)["row"].to_list() == [0, 1]

@@ -11,7 +11,7 @@ import polars as pl
 
 from sundial.model.program_events import KILL, RESTART
 from sundial.observe import RunDirectory, octets_of
-from sundial.verify.corruption import intact
+from sundial.verify.corruption import intact, through_ip
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
 from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
@@ -66,7 +66,9 @@ def check_headers(
             ),
             ip.check_ip(sent, hops, waits),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
-            icmp.check_icmp(taken, sent, read, {name: each for name, each in waits.items() if name in routers}),
+            icmp.check_icmp(
+                through_ip(frames), sent, read, {name: each for name, each in waits.items() if name in routers}
+            ),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run), killed=killed),
         ]
     )

@@ -13,7 +13,7 @@ from sundial.expect import Call
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.contention import Contention
-from sundial.verify.corruption import intact
+from sundial.verify.corruption import intact, through_ip
 from sundial.verify.frames import DROPPED
 from sundial.verify.sockets import (
     call_times,
@@ -86,8 +86,8 @@ def analyse(
     calls, legs, expected = build(messages.without_addresses(calls, unresolved or {}, exact_time=exact_time))
     refused = frames.filter(pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null())["row"]
     # What was damaged behind IP waits with the fragments of its datagram, and may be read in spite of its checksum.
-    of_ip = frames.filter(~pl.col("damaged") | pl.col("passes_ip"))
-    with_damaged = udp.attribute_udp(of_ip.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time, begun)
+    of_ip = through_ip(frames).drop(*_NOT_OF_CALLS)
+    with_damaged = udp.attribute_udp(of_ip, calls, flow_table, protocols, exact_time, begun)
     udp_frames = intact(with_damaged)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
     collected = {
