@@ -206,12 +206,14 @@ def fail_a_program(stage: Stage) -> None:
     with samples.open("a") as lines:
         lines.write('{"type":"step","step":0,"app":"raw-client","status":4}\n')
     stage.fabric.heard(JobDone("client", 1))
+    stage.fabric.finish(5_000_000_000)
 
 
 def crash_app(stage: Stage) -> None:
     line = '{"type":"error","app":"echo-server","message":"killed by signal 11"}\n'
     (stage.partial() / "nodes" / "server" / "samples.jsonl").write_text(line)
     stage.fabric.heard(JobDone("server", 1))
+    stage.fabric.finish(5_000_000_000)
 
 
 @pytest.mark.parametrize(
