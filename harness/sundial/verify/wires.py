@@ -98,8 +98,9 @@ def _machines(network: Network, by_name: Mapping[str, Wire], *, exact: bool) -> 
 
     @cache
     def waits(port: str) -> Contention | None:
-        segment = network.captured[wires[port].name]
-        return contention_of_port(segment, port, wires[port].frames)
+        wire = wires[port]
+        frames = wire.frames.join(wire.fates.select("row", "fate_adapter"), on="row", how="left", maintain_order="left")
+        return contention_of_port(network.captured[wire.name], port, frames)
 
     return [
         law.check_machine(node, wires, waits, exact=exact) for law in verifiers().values() for node in network.nodes

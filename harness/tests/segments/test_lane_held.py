@@ -17,8 +17,9 @@ from sundial.segments.atm.verify_fates import CELL_LOSS, CRC, LOST, NO_COPY
 from sundial.segments.atm.verify_handed import held_back
 from sundial.segments.atm.verify_losses import _shares
 from sundial.verify.headers.carriage import at_own_station
-from sundial.verify.segment import HELD_BACK
+from sundial.verify.segment import HELD_BACK, verifiers
 from sundial.verify.sockets.retransmission_causes import without_held_back
+from tests import fates
 from tests.segments.pdus import OUT
 from tests.segments.test_atm_handed import EDGE, conversation
 from tests.segments.test_line_laws import segment
@@ -103,3 +104,15 @@ def test_of_long_pdus_that_are_lost_none_is_missed_among_the_damaged(damaging: b
     copies = Sized(sender=nothing, to=nothing + 1, cells=np.array(cells))
     rows = pl.concat(_shares(atm, SimpleNamespace(copies=copies, fates=fates, fate=fate)))  # type: ignore[arg-type]
     assert ("wrong CRC towards b:eth0" in rows["field"].to_list()) == found
+
+
+@pytest.mark.parametrize(("places", "found"), [(128, ["ring of x:e0"]), (9, ["ring of x:e0"]), (8, []), (6, [])])
+def test_a_client_may_hold_back_all_frames_of_a_small_ring(tmp_path: Path, places: int, found: list[str]) -> None:
+    made, _ = conversation()
+    made.dropped(1, EDGE, b"\2" * 6, "adapter full")
+    made.fates[-1]["comment"] = fates.ring_full(made.ports[EDGE])
+    wire = replace(made.wire(tmp_path), rings={made.ports[EDGE]: places})
+    law = verifiers()["atm"].check_times(segment("atm", made.ports, capture={"cells": False}), wire)
+    assert [field for field in law.findings["field"] if "ring" in field] == [
+        f"time on the wire: {each}" for each in found
+    ]

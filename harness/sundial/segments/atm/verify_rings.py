@@ -72,7 +72,7 @@ def _ring(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, number: int) -> tu
     another on the line, at the spacing to which it is shaped, but for those that a client may hold back."""
     port, sent = segment.ports[number], walked.sent[number]
     places, drops_frames = ring_of(wire, segment, port)
-    places -= HELD if segment.encapsulation == LANE else 0
+    places = max(0, places - (HELD if segment.encapsulation == LANE else 0))
     drops = ring_drops(wire, port)
     start, end = sent.start, sent.end
     gap = start.low[1:] - np.maximum.accumulate(end.high)[:-1]
@@ -95,7 +95,8 @@ def _ring(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, number: int) -> tu
     place = np.minimum(last, max(len(own) - 1, 0))
     holds = there & ((before[place] <= oldest) | (begin[own][place] <= at)) if len(own) else there
     open_end = ~there & (wire.end_ns is not None)
-    wrong = ~holds & ~open_end
+    # A client may hold back all frames of so small a ring.
+    wrong = ~holds & ~open_end & (places > 0)
     return _refused(port, records[wrong], f"{places} frames that wait"), (len(at), len(at))
 
 
