@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sundial.model.network import Device, Network
+from sundial.model.segment import SegmentBase
 from sundial.observe import RunDirectory
 from sundial.observe.octets import octets_of
 from sundial.verify.contention import Contention
@@ -93,14 +94,18 @@ def _device(
     return check_device(device, wires, check_offered)
 
 
+def contention_on(wire: Wire, segment: SegmentBase, port: str) -> Contention | None:
+    """When the wire in front of a port was free, from what is known of the wire."""
+    frames = wire.frames.join(wire.fates.select("row", "fate_adapter"), on="row", how="left", maintain_order="left")
+    return contention_of_port(segment, port, frames)
+
+
 def _machines(network: Network, by_name: Mapping[str, Wire], *, exact: bool) -> list[Law]:
     wires = {port: wire for wire in by_name.values() for port in wire.ports}
 
     @cache
     def waits(port: str) -> Contention | None:
-        wire = wires[port]
-        frames = wire.frames.join(wire.fates.select("row", "fate_adapter"), on="row", how="left", maintain_order="left")
-        return contention_of_port(network.captured[wire.name], port, frames)
+        return contention_on(wires[port], network.captured[wires[port].name], port)
 
     return [
         law.check_machine(node, wires, waits, exact=exact) for law in verifiers().values() for node in network.nodes

@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from sundial.segments.hub.verify import _backing_off
 from sundial.verify.frames import COLLISION, OUTBOUND
+from sundial.verify.wires import contention_on
+from tests import fates
+from tests.segments.test_line_laws import segment
+from tests.segments.wires import OUT, Frame, Tape
 
 SLOT_NS = 51_200
 
@@ -41,3 +47,18 @@ def test_it_ends_with_the_next_attempt_and_begins_again_with_the_next_frame() ->
 
 def test_other_ports_do_not_wait() -> None:
     assert spans((0, "collided"), (9, "sent"), port="b:eth0") == []
+
+
+def test_a_port_behind_a_machine_backs_off_by_what_its_wire_says() -> None:
+    """A law of wires has no columns of fates."""
+    tape, frame = Tape(["a:eth0", "b:eth0"]), Frame(1000, 0, 100, 7)
+    tape.fate(1000, fates.collision("a:eth0", 1, 96), frame)
+    tape.add(90_000, 0, OUT, frame)
+    wire = tape.wire()
+    wire = replace(wire, frames=wire.frames.select(pl.exclude("^fate_.*$")))
+    written = segment("hub", wire.ports, rate="10 Mbit/s")
+    own, other = (contention_on(wire, written, port) for port in wire.ports)
+    assert own is not None
+    assert other is not None
+    assert own.busy_ns(1000, 90_000) == 89_000
+    assert other.busy_ns(1000, 90_000) < 89_000
