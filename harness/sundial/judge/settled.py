@@ -19,7 +19,7 @@ from sundial.observe import Octets, RunDirectory, octets_of
 from sundial.verify.conservation import transit_of
 from sundial.verify.findings import Finding, as_table
 from sundial.verify.headers.arp import unresolved
-from sundial.verify.headers.ports import ports_of
+from sundial.verify.headers.ports import homes, ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.workload import OBSERVED, Settled, retransmissions
@@ -79,7 +79,7 @@ class Verification(ABC, Generic[S]):
     @cached_property
     def homes(self) -> dict[str, str]:
         """The machines of ports that join no segments, by `end`."""
-        return dict(self.ports.filter(~pl.col("joins")).select("end", "machine").iter_rows())
+        return homes(self.ports)
 
     def read(self, rows: pl.DataFrame) -> Octets:
         """The bytes of frames."""

@@ -36,7 +36,7 @@ from sundial.verify.findings import none
 from sundial.verify.frames import with_places
 from sundial.verify.handed_in import latest_hand_in
 from sundial.verify.headers.arp import unresolved
-from sundial.verify.headers.ports import ports_of
+from sundial.verify.headers.ports import homes, ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
 from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json, settled_groups_json
@@ -110,11 +110,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         settings=calls.settings,
         lines=None if network is None else contentions(network, frames),
         transit=transit,
-        unresolved=unresolved(
-            corruption.intact(frames),
-            dict(ports.filter(~pl.col("joins")).select("end", "machine").iter_rows()),
-            partial(octets_of, files=files),
-        ),
+        unresolved=unresolved(corruption.intact(frames), homes(ports), partial(octets_of, files=files)),
     )
     if len(analysis.uncaused):
         held = held_back(run, on_wire, files)

@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 
 from sundial.model.network import Device, Network
-from sundial.model.segment import SegmentBase
 from sundial.observe import RunDirectory
 from sundial.observe.octets import octets_of
 from sundial.verify.contention import Contention
@@ -30,7 +29,8 @@ UNPROVEN_REAL_CLOCK = (
 
 
 _COLUMNS = ("row", "capture", "interface", "time_ns", "direction", "frame_length", "captured_length", "octets_begin",
-            "octets_hash", "eth_source", "eth_target", "eth_type", "fate", "comment")  # fmt: skip
+            "octets_hash", "eth_source", "eth_target", "eth_type", "fate", "fate_adapter",
+            "comment")  # fmt: skip
 
 
 def check_wires(
@@ -94,18 +94,13 @@ def _device(
     return check_device(device, wires, check_offered)
 
 
-def contention_on(wire: Wire, segment: SegmentBase, port: str) -> Contention | None:
-    """When the wire in front of a port was free, from what is known of the wire."""
-    frames = wire.frames.join(wire.fates.select("row", "fate_adapter"), on="row", how="left", maintain_order="left")
-    return contention_of_port(segment, port, frames)
-
-
 def _machines(network: Network, by_name: Mapping[str, Wire], *, exact: bool) -> list[Law]:
     wires = {port: wire for wire in by_name.values() for port in wire.ports}
 
     @cache
     def waits(port: str) -> Contention | None:
-        return contention_on(wires[port], network.captured[wires[port].name], port)
+        segment = network.captured[wires[port].name]
+        return contention_of_port(segment, port, wires[port].frames)
 
     return [
         law.check_machine(node, wires, waits, exact=exact) for law in verifiers().values() for node in network.nodes

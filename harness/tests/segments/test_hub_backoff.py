@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 import pytest
 
 from sundial.segments.hub.verify import _backing_off
 from sundial.verify.frames import COLLISION, OUTBOUND
-from sundial.verify.wires import contention_on
+from sundial.verify.segment import contention_of_port
+from sundial.verify.wires import _COLUMNS as COLUMNS
 from tests import fates
 from tests.segments.test_line_laws import segment
 from tests.segments.wires import OUT, Frame, Tape
@@ -50,14 +49,14 @@ def test_other_ports_do_not_wait() -> None:
 
 
 def test_a_port_behind_a_machine_backs_off_by_what_its_wire_says() -> None:
-    """A law of wires has no columns of fates."""
+    """A wire has few columns of fates."""
     tape, frame = Tape(["a:eth0", "b:eth0"]), Frame(1000, 0, 100, 7)
     tape.fate(1000, fates.collision("a:eth0", 1, 96), frame)
     tape.add(90_000, 0, OUT, frame)
     wire = tape.wire()
-    wire = replace(wire, frames=wire.frames.select(pl.exclude("^fate_.*$")))
+    frames = wire.frames.select(name for name in wire.frames.columns if name in COLUMNS)
     written = segment("hub", wire.ports, rate="10 Mbit/s")
-    own, other = (contention_on(wire, written, port) for port in wire.ports)
+    own, other = (contention_of_port(written, port, frames) for port in wire.ports)
     assert own is not None
     assert other is not None
     assert own.busy_ns(1000, 90_000) == 89_000

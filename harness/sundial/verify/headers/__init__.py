@@ -13,7 +13,7 @@ from sundial.model.program_events import KILL, RESTART
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.corruption import intact, through_ip
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
-from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
+from sundial.verify.headers.ports import homes, next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
 
 _HOP = ("end", "machine", "domain", "target")
@@ -47,7 +47,7 @@ def check_headers(
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
-    waits = arp.unresolved(taken, dict(ports.filter(~pl.col("joins")).select("end", "machine").iter_rows()), read)
+    waits = arp.unresolved(taken, homes(ports), read)
     routers = set(ports.filter("forwards")["machine"])
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     return pl.concat(

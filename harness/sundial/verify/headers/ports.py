@@ -176,6 +176,11 @@ def _domains(joined: list[list[str]]) -> dict[str, int]:
     return {segment: number for number, group in enumerate(groups) for segment in group}
 
 
+def homes(ports: pl.DataFrame) -> dict[str, str]:
+    """The machines of ports that join no segments, by `end`."""
+    return dict(ports.filter(~pl.col("joins")).select("end", "machine").iter_rows())
+
+
 def stations(ports: pl.DataFrame) -> pl.DataFrame:
     """mac, address and domain of machines that send and take packets."""
     return ports.filter(~pl.col("joins")).select("domain", "mac", "address")

@@ -65,8 +65,8 @@ def reconnected(run: RunDirectory, calls: SocketCalls, frames: pl.DataFrame) -> 
     threads = over_tcp.sort("start_ns", "id").group_by(*between, "client", "thread", maintain_order=True)
     for (*pair, _, _), part in threads:
         asked = {port: at for (*there, port), at in carried.items() if there == pair}
-        first = {port: at for (*there, port), at in begun.items() if there == pair}
-        ports |= _ports(part, opened.get(tuple(pair), {}), unclaimed.get(tuple(pair), {}), asked, first)
+        key = tuple(pair)
+        ports |= _ports(part, opened.get(key, {}), unclaimed.get(key, {}), asked, begun.get(key, {}))
     # A call whose client could not connect has no connection.
     unconnected = over_tcp.filter(pl.col("error").str.starts_with(_UNCONNECTED).fill_null(False))
     ports |= dict.fromkeys(unconnected["id"], 0)
@@ -87,10 +87,15 @@ def _accepted(frames: pl.DataFrame) -> dict[tuple[Any, ...], dict[int, int]]:
     both = asked.join(
         accepted.select(pl.col(name).alias(other) for name, other in turned.items()), on=list(turned), how="semi"
     )
-    opened: dict[tuple[Any, ...], dict[int, int]] = {}
-    for *pair, port, at in both.group_by(list(turned)).agg(pl.col("time_ns").min()).sort("time_ns").iter_rows():
-        opened.setdefault(tuple(pair), {})[port] = at
-    return opened
+    return _by_pair(both.group_by(list(turned)).agg(pl.col("time_ns").min()).sort("time_ns"))
+
+
+def _by_pair(rows: pl.DataFrame) -> dict[tuple[Any, ...], dict[int, int]]:
+    """Times by client's port, by what is before it in a row."""
+    found: dict[tuple[Any, ...], dict[int, int]] = {}
+    for *pair, port, at in rows.iter_rows():
+        found.setdefault(tuple(pair), {})[port] = at
+    return found
 
 
 def _carried(frames: pl.DataFrame) -> dict[tuple[Any, ...], set[int]]:
@@ -102,11 +107,11 @@ def _carried(frames: pl.DataFrame) -> dict[tuple[Any, ...], set[int]]:
     return {tuple(key): set(xids) for *key, xids in named.group_by(ends).agg(pl.col("rpc_xid").unique()).iter_rows()}
 
 
-def _begun(frames: pl.DataFrame) -> dict[tuple[Any, ...], int]:
-    """When clients first sent data over TCP: by addresses, server's port and client's."""
+def _begun(frames: pl.DataFrame) -> dict[tuple[Any, ...], dict[int, int]]:
+    """When clients first sent data over TCP: by addresses and server's port, and by the client's."""
     data = frames.filter(pl.col("protocol") == IP_PROTOCOL["tcp"], pl.col("tcp_length") > 0, pl.col("fate").is_null())
     ends = ["source", "target", "target_port", "source_port"]
-    return {tuple(key): at for *key, at in data.group_by(ends).agg(pl.col("time_ns").min()).iter_rows()}
+    return _by_pair(data.group_by(ends).agg(pl.col("time_ns").min()))
 
 
 def _ports(

@@ -28,13 +28,14 @@ def without_addresses(
 ) -> pl.DataFrame:
     """Adds `unaddressed`: ARP had no answer for the client during the call (`headers.arp.unresolved`, by machine), so
     that its kernel may have dropped requests. `exact_time`: samples and capture share one clock."""
+
+    def during(begin: int, end: int) -> pl.Expr:
+        return ((pl.col("start_ns") <= end) & (begin <= pl.col("end_ns"))).fill_null(True) | (not exact_time)
+
     met = [
-        (pl.col("client") == machine)
-        & ((pl.col("start_ns") <= end) & (begin <= pl.col("end_ns")) if exact_time else pl.lit(value=True)).fill_null(
-            True
-        )
+        (pl.col("client") == machine) & during(*stretch)
         for machine, stretches in unresolved.items()
-        for begin, end in stretches
+        for stretch in stretches
     ]
     return calls.with_columns(unaddressed=pl.any_horizontal(pl.lit(value=False), *met))
 
