@@ -149,6 +149,7 @@ def is_ip(protocol: int, *, flags: int | None = None, fragment: int | None = Non
 UDP = is_ip(17, fragment=0)
 PLAIN, PUSHED = (is_ip(6, flags=flags) for flags in (0x10, 0x18))
 DAMAGES = {
+    "source, a lower address": (UDP, at(6, 0x02), "eth.src"),
     "protocol": (UDP, at(23, 3), "ip.proto"),
     "window": (PUSHED, at(48, 0xFF), "tcp.window_size"),
     "quote": (is_ip(1), at(47, 1), "icmp.quote"),

@@ -28,6 +28,7 @@ from sundial.verify.sockets import flows, tcp
 from sundial.verify.sockets.conversations import Conversation, Conversations, Explained, conversations
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads.command.model import Command, Port, port_number
+from sundial.workloads.command.verify_clocks import check_clocks
 from sundial.workloads.command.verify_decoded import Absences, Decoded, decode, services_of, unproven_of
 from sundial.workloads.command.verify_events import check_events, pauses
 from sundial.workloads.command.verify_records import Ran, are_records, check_order, check_ran, read_records
@@ -121,6 +122,7 @@ def _check_records(
     found: list[Ran] = []
     rows: list[Finding] = []
     by_machine: dict[str, list[Mapping[str, Any]]] = {}
+    exact = run.clock == "virtual"
     for machine in workload.machines:
         records = samples.records.get(machine, ())
         own: list[Mapping[str, Any]] = [each for each in records if _of_workload(each, workload, run, machine)]
@@ -138,8 +140,8 @@ def _check_records(
             if seen != data:
                 where = f"nodes/{machine}/programs/{name}.{stream}"
                 rows.append(Finding(None, where, f"the {len(data)} bytes of the records", f"{len(seen)} bytes"))
+        rows += check_clocks(network.events, machine, own, run.nodes[machine].zero_ns, exact=exact)
         found += ran
-    exact = run.clock == "virtual"
     if exact:  # clocks of machines have one zero only there
         rows += check_order(workload, found)
     zeros_ns = {machine: run.nodes[machine].zero_ns for machine in workload.machines}
