@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -427,7 +426,6 @@ static void write_file(const char *path, const json_t *content)
 
 static void take_options(const json_t *options)
 {
-    const struct sched_param priority = {.sched_priority = 1};
     const json_t *list = json_object_get(options, "programs");
     const json_t *events = json_object_get(options, "events");
     const json_t *clocks = json_object_get(options, "clocks");
@@ -448,9 +446,8 @@ static void take_options(const json_t *options)
     zero_ns = zero == NULL ? clock_now_ns() : strtoull(zero, NULL, 10);
     events_take(events, programs, program_count, zero_ns);
     clocks_take(clocks, zero_ns);
-    /* So that a busy program does not delay them. */
     if (json_array_size(events) + json_array_size(clocks) > 0)
-        sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
+        program_never_delays();
 }
 
 /* Asks for all that may have happened before anyone here could hear of it. */

@@ -78,6 +78,9 @@ void pattern_take(regex_t *pattern, const char *text);
 
 bool pattern_matches(const regex_t *pattern, const char *line);
 
+/* From now on this process is not delayed by programs that are busy. */
+void program_never_delays(void);
+
 /* Starts it, or starts it again. False: it cannot be executed, `errno` says why. */
 bool program_start(struct program *program, uint64_t now);
 

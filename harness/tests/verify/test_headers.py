@@ -317,6 +317,29 @@ def test_data_stay_in_the_window(tmp_path: Path) -> None:
     assert fields(bed) == ["tcp.window_size"]
 
 
+@pytest.mark.parametrize(
+    ("windows", "found"),
+    [
+        ([(SERVER, 64240)], []),
+        ([(SERVER, 64000)], ["tcp.window_size"]),
+        ([(CLIENT, 64240)], ["tcp.window_size"]),
+        ([(SERVER, 64240), (SERVER, 63000)], ["tcp.window_size"]),
+    ],
+)
+def test_the_window_of_a_syn_cookie_is_that_of_other_segments(
+    tmp_path: Path, windows: list[tuple[str, int]], found: list[str]
+) -> None:
+    """The answer to a SYN offers 65535; by a cookie its sender offers less by up to one segment, once."""
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6})
+    stream.open()
+    for end, window in windows:
+        frame = bytearray(stream.frame(end, ACK, 0))
+        frame[48:50] = struct.pack(">H", window)
+        bed.send(end, [resummed(frame)])
+    assert fields(bed) == found
+
+
 def test_frames_do_not_overtake_each_other(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
     first, second = (bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(xid, 100))[0] for xid in (8, 9))

@@ -11,7 +11,6 @@ from typing import Any
 from sundial.model.clock_events import ClockChange, clock_changes
 from sundial.model.timeline import Event
 from sundial.verify.findings import Finding
-from sundial.workloads.command.verify_events import LATE_NS
 from sundial.workloads.command.verify_records import CLOCK, RECORD
 
 ROUNDING_PPB = 1_000
@@ -48,10 +47,9 @@ def check_clocks(
     machine: str,
     records: Sequence[Mapping[str, Any]],
     zero_ns: int,
-    *,
-    exact: bool,
+    late_ns: int | None,
 ) -> Iterator[Finding]:
-    """All changes of one machine's clock. `exact`: run time is virtual."""
+    """All changes of one machine's clock. `late_ns`: by how much one may be late; None under the real clock."""
     changes = clock_changes(events, machine)
     found = [_Reading.of(each, zero_ns) for each in records if each["type"] == CLOCK]
     made = [each for each in found if each.number is not None]
@@ -66,7 +64,7 @@ def check_clocks(
             continue
         reading = made[place]
         rates = [rate_ppb, rate_ppb if change.ppb is None else change.ppb]
-        yield from _check_change(what, change, reading, max(map(abs, rates)), exact)
+        yield from _check_change(what, change, reading, max(map(abs, rates)), late_ns)
         yield from _check_rate(what, rate_ppb, before, reading)
         rate_ppb, before = rates[1], reading
     for reading in made[len(changes) :]:
@@ -78,15 +76,17 @@ def check_clocks(
         yield from _check_rate(f"clock {machine} end", rate_ppb, before, reading)
 
 
-def _check_change(what: str, change: ClockChange, reading: _Reading, ppb: int, exact: bool) -> Iterator[Finding]:
+def _check_change(
+    what: str, change: ClockChange, reading: _Reading, ppb: int, most_ns: int | None
+) -> Iterator[Finding]:
     """`ppb`: the largest rate while it was made."""
     if (reading.number, reading.due_ns) != (change.number, change.at_ns):
         seen = f"due at {reading.due_ns} ns, of timeline.{reading.number}"
         yield Finding(None, what, f"due at {change.at_ns} ns", seen)
         return
-    off = reading.late_ns > LATE_NS or reading.at_ns != change.at_ns + reading.late_ns
-    if reading.late_ns < 0 or (exact and off):
-        expected = f"changed at {change.at_ns} ns, up to {LATE_NS} ns later"
+    off = most_ns is not None and (reading.late_ns > most_ns or reading.at_ns != change.at_ns + reading.late_ns)
+    if reading.late_ns < 0 or off:
+        expected = f"changed at {change.at_ns} ns, up to {most_ns} ns later"
         yield Finding(None, what, expected, f"at {reading.at_ns} ns, {reading.late_ns} ns late")
     by_ns = reading.after_ns - reading.before_ns
     within_ns = reading.within_ns + reading.took_ns * ppb // 10**9 + 1
