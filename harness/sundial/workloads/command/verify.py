@@ -17,7 +17,7 @@ from sundial.model.experiment import Experiment
 from sundial.model.network import Network
 from sundial.model.recorded import recorded_experiment
 from sundial.observe import RunDirectory
-from sundial.observe.programs import outputs
+from sundial.observe.programs import STREAMS, outputs
 from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.decoders.gathered import of_service
 from sundial.verify.decoders.traffic import Service
@@ -138,7 +138,8 @@ def _check_records(
         rows += missing
         for each in ran:
             rows += check_ran(each, written)
-        for (name, stream), data in written.items():
+        for name, stream in ((each.name, stream) for each in ran for stream in STREAMS):
+            data = written.get((name, stream), b"")
             file = run.path / "nodes" / machine / "programs" / f"{name}.{stream}"
             seen = file.read_bytes() if file.is_file() else b""
             if seen != data:

@@ -74,6 +74,9 @@ def check_clocks(
         yield Finding(None, f"clock {machine} end", f"read {int(bool(changes and ended))} times", str(len(last)))
     for reading in last:
         yield from _check_rate(f"clock {machine} end", rate_ppb, before, reading)
+        if (reading.after_ns, reading.took_ns) != (reading.before_ns, 0):
+            seen = f"{reading.before_ns}, and {reading.after_ns} ns after {reading.took_ns} ns"
+            yield Finding(None, f"clock {machine} end", "one reading", seen)
 
 
 def _check_change(
