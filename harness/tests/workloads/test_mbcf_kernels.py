@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from sundial.verify.contention import contention_of
+from sundial.workloads.mbcf.verify import own_instructions
 from sundial.workloads.mbcf.verify_channels import Channels, check_channels
 from sundial.workloads.mbcf.verify_kernels import SEND_BUFFER, Congested, buffered, congested, ended_ns
 from sundial.workloads.mbcf.verify_tags import resolved
@@ -186,3 +187,17 @@ def test_tags_mean_what_was_defined_before_in_the_sequence() -> None:
     assert found.select("mbcf_key", "mbcf_address", "mbcf_turn_ns").rows() == [
         (5, "0x0000000100000040", 10), (5, "0x0000000100000040", 9),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("app", "sent_ms", "late"),
+    [("echo-server", 14, False), ("echo-server", 21, True), ("dce-server", 21, False), ("dce-server", 31, True)],
+)
+def test_an_acknowledgement_waits_for_the_table_of_a_dce_server_and_no_longer(
+    app: str, sent_ms: int, late: bool
+) -> None:
+    lines = Lines()
+    lines.put(10, WRITE, 1, 1)
+    lines.put(sent_ms, ACK, 2, ack=1)
+    own_ns = own_instructions({"services": [{"app": "portmapper"}, {"app": app}]}) * 8  # at 125 mips
+    assert ("mbcf.ack" in lines.found(own_ns={1: MS, 2: own_ns})) is late
