@@ -15,7 +15,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.contention import Contention, contention_of
 from sundial.verify.findings import Finding, as_table
-from sundial.verify.frames import machine
+from sundial.verify.frames import machine, refused
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
@@ -84,7 +84,7 @@ class _Mbcf:
         exact, transit = run.clock == "virtual", transit_of(frames, ports_of(run), run)
         waits, own_ns, end_ns = _waits(run, frames) if exact else ({}, {}, {})
         channels = check_channels(
-            over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns, end_ns=end_ns,
+            with_refused(over_mbcf, run.node_ids), exact_time=exact, contentions=waits, own_ns=own_ns, end_ns=end_ns,
             gone_ns=_gone(run, over_mbcf, samples), congested=_congested(run, frames, over_mbcf),
         )  # fmt: skip
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).with_columns(
@@ -344,6 +344,14 @@ def _with_view(frames: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
         )
         .drop("here")
     )
+
+
+def with_refused(over_mbcf: pl.DataFrame, numbers: Mapping[str, int]) -> pl.DataFrame:
+    """What a node's own adapter dropped (excessive collisions, a full ring) was sent: it has a number, which no port
+    shows, and is sent again."""
+    adapter = pl.col("fate_adapter").cast(pl.String).str.split(":").list.first()
+    own = adapter.replace_strict(dict(numbers), default=None, return_dtype=pl.UInt32) == pl.col("mbcf_source")
+    return over_mbcf.with_columns(view=pl.when(refused() & own).then(pl.lit("sent")).otherwise("view"))
 
 
 def _balance(over_mbcf: pl.DataFrame, transit: Transit) -> pl.DataFrame:
