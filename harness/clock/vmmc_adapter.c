@@ -13,7 +13,7 @@ static struct vmmc adapter;
 static const struct vmmc_clock *clock_of_run;
 static uint64_t timer[64]; // QEMUTimer, opaque and smaller than this
 static uint64_t due_ns;    // 0: it is not
-static bool telling;       // something of what was told may still wait for a buffer
+static bool telling;       // a frame of tell() may still wait for a buffer
 static bool inside;        // the adapter itself writes to the guest's memory
 
 // MemoryRegion of include/exec/memory.h, opaque and smaller than this.
