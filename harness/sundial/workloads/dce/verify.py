@@ -240,7 +240,12 @@ class _Verification(Verification[Service]):
                 yield batch, after - machine.before[place]
 
     def _told(self, activity: Activity, machine: Client) -> bool:
-        """Whether its program counted the same, up to the batch before the present one."""
+        """Whether its program counted the same, up to the batch before the present one, and in its latest call."""
+        place = len(machine.ended) - 1
+        number = activity.calls[place].id if place >= 0 else None
+        row = None if number is None else self.reported[number]
+        if row is not None and machine.resent.get(place, 0) != row.retransmits:
+            return False
         over = list(self._batches(activity, machine))[-2:-1]
         return all(not list(check_batch("", self._line(activity, batch), [counts])) for batch, counts in over)
 
@@ -378,13 +383,19 @@ KIND: WorkloadVerifier = Verifier(transport=_Dce(_Verification))
 
 
 def _unlike(machine: Client, rows: Mapping[int, parties.Call], *, exact: bool) -> int:
-    """Calls that ended otherwise than their client says, or later where clocks are one (`exact`): of several histories
-    the one with the fewest is meant."""
+    """Calls that ended otherwise than their client says, with other retransmissions, or later where clocks are one
+    (`exact`): of several histories the one with the fewest is meant."""
     ended = (
-        (rows[call.id], machine.ended.get(place)) for place, call in enumerate(machine.calls) if call.id is not None
+        (rows[call.id], machine.ended.get(place), machine.resent.get(place, 0))
+        for place, call in enumerate(machine.calls)
+        if call.id is not None
     )
     return sum(
-        end is None or row.ok != (end[0] == OK) or (exact and row.ok and row.end_ns < end[1]) for row, end in ended
+        end is None
+        or row.ok != (end[0] == OK)
+        or (exact and row.ok and row.end_ns < end[1])
+        or row.retransmits != again
+        for row, end, again in ended
     )
 
 
