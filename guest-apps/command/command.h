@@ -4,7 +4,7 @@
 /*
  * The programs of a workload `command` on one machine: each is started when what it waits for has
  * come, watched, and ended. command.c has the loop; program.c what happens to one of them; events.c
- * what a timeline does to them.
+ * what a timeline does to them; clocks.c what it does to the machine's clock.
  */
 #include <jansson.h>
 #include <regex.h>
@@ -78,6 +78,9 @@ void pattern_take(regex_t *pattern, const char *text);
 
 bool pattern_matches(const regex_t *pattern, const char *line);
 
+/* From now on this process is not delayed by programs that are busy. */
+void program_never_delays(void);
+
 /* Starts it, or starts it again. False: it cannot be executed, `errno` says why. */
 bool program_start(struct program *program, uint64_t now);
 
@@ -120,6 +123,23 @@ void events_line(const struct program *program, const char *line, uint64_t now);
 
 /* A program has ended. */
 void events_end(const struct program *program, uint64_t now);
+
+/* clocks.c */
+
+/* `options`: the changes, in time. */
+void clocks_take(const json_t *options, uint64_t zero);
+
+/* Makes the changes that are due; false if none was. */
+bool clocks_look(uint64_t now);
+
+/* When the next one is due; UINT64_MAX: none is. */
+uint64_t clocks_next(void);
+
+/* Whether timers of this machine may be fast or slow. */
+bool clocks_drift(void);
+
+/* Records what the clock is in the end, if there were changes. */
+void clocks_end(void);
 
 /* tell.c: what machines say to one another, in frames that no wire carries. */
 

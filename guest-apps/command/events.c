@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a timeline does to the programs of this machine. An event is due at an instant of the run,
- * or some time after a line of a program or after its end. Where there are events, this process has
- * a real-time priority and its timer no slack, so a busy program does not delay them.
+ * or some time after a line of a program or after its end.
  */
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,14 +53,10 @@ static enum verb verb_of(const char *word)
 
 void events_take(const json_t *options, struct program *programs, size_t count, uint64_t zero)
 {
-    const struct sched_param priority = {.sched_priority = 1};
     size_t index;
     json_t *value;
 
     zero_ns = zero;
-    if (json_array_size(options) > 0)
-        sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
-
     if (json_array_size(options) > EVENTS_MOST)
         samples_refuse("option events: up to %d", EVENTS_MOST);
     json_array_foreach (options, index, value) {

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,11 @@ enum {
     CANNOT_START = 127,
     KEPT_MOST = 1 << 20, /* bytes of an output that are recorded by default */
     ENOUGH_MS = 1000,
+    STARTING_PRIORITY = 1, /* of a process until it is its program: this one waits for it */
+    OWN_PRIORITY = 2,
 };
+
+static bool punctual;
 
 static const uint64_t FNV_BASIS = 0xcbf29ce484222325, FNV_PRIME = 0x100000001b3;
 static const char BUSYBOX[] = "/bin/busybox";
@@ -139,6 +144,11 @@ static bool take_environment(const struct program *program)
     return chdir(directory) == 0;
 }
 
+void program_never_delays(void)
+{
+    punctual = sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){OWN_PRIORITY}) == 0;
+}
+
 /* In the child: becomes the program, or writes to `failure` why it cannot. */
 static _Noreturn void become(const struct program *program, const json_t *array, int input, int out,
                              int err, int failure)
@@ -147,6 +157,8 @@ static _Noreturn void become(const struct program *program, const json_t *array,
     sigset_t none;
     int error;
 
+    if (punctual)
+        sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){STARTING_PRIORITY});
     setpgid(0, 0);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -199,6 +211,8 @@ static pid_t launch(const struct program *program, const json_t *array, int inpu
         pid = -1;
     }
     close(failure[0]);
+    if (pid > 0 && punctual)
+        sched_setscheduler(pid, SCHED_OTHER, &(struct sched_param){0});
     if (error != 0)
         errno = error;
     return pid;

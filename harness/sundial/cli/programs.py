@@ -12,7 +12,7 @@ import click
 
 from sundial.units import counted
 
-_BEGINNINGS = {kind: b'{"type":"%s"' % kind.encode() for kind in ("program", "event")}
+_BEGINNINGS = {kind: b'{"type":"%s"' % kind.encode() for kind in ("program", "event", "clock")}
 _TAIL = 4096
 _EVENT = ("number", "name", "verb", "due", "late", "state", "met")
 
@@ -41,11 +41,13 @@ def programs_of(run: Path) -> list[dict[str, Any]]:
 
 
 def events_of(run: Path) -> list[dict[str, Any]]:
-    """What the timeline did to programs, in time; none of a run without any."""
+    """What the timeline did to programs and to clocks of machines, in time; none of a run without any."""
     found = [
-        {"machine": file.parent.name, **{name: value for name, value in record.items() if name in _EVENT}}
+        {"machine": file.parent.name, "name": "clock", **{name: record[name] for name in record if name in _EVENT}}
         for file in run.glob("nodes/*/programs")
-        for record in _records(file.parent / "samples.jsonl", "event")
+        for kind in ("event", "clock")
+        for record in _records(file.parent / "samples.jsonl", kind)
+        if "due" in record
     ]
     return sorted(found, key=lambda each: (each["due"] + each["late"], each["machine"]))
 
@@ -83,8 +85,9 @@ def print_programs(programs: Sequence[dict[str, Any]]) -> None:
 
 
 def print_events(events: Sequence[dict[str, Any]]) -> None:
-    """A line for each event on a program."""
+    """A line for each event on a program or a clock."""
     for number, each in enumerate(events):
         at = f"{each['due'] / 1e6:.3f} ms, {each['late'] / 1e3:.1f} us late"
-        what = f"{each['verb']}, {at}" if each["met"] else f"{each['verb']} NOT DONE, it is {each['state']}, {at}"
+        failed = "" if each.get("met", True) else f" NOT DONE, it is {each['state']}"
+        what = f"{each['verb']}{failed}, {at}"
         click.echo(f"{'events' if number == 0 else '':<8} {each['machine']} {each['name']}: {what}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from sundial.errors import BadInput
 from sundial.model import catalog
 from sundial.model.check import check_clock, check_topology
+from sundial.model.clock_events import check_clocks
 from sundial.model.experiment import Experiment, check_traces, resolve_workloads
 from sundial.model.hostcheck import check_program, make_check_absolute
 from sundial.model.hostfiles import check_host_files, make_absolute
@@ -106,6 +107,7 @@ def _experiment(
     workloads, findings = resolve_workloads(scenario, network)
     _refuse(written, findings or list(check_traces(workloads, network, topology.clock)))
     _refuse(written, list(check_power(scenario.timeline, workloads, network, topology.clock)))
+    _refuse(written, list(check_clocks(scenario.timeline, topology, workloads)))
     return Experiment(
         scenario=scenario.model_copy(update={"workloads": workloads}),
         topology=topology,

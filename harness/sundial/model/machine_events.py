@@ -94,7 +94,7 @@ def _check(
 ) -> Iterator[Invalid]:
     """The first reason why a machine cannot lose its power, if there is one."""
     name = node.name
-    users = [each.app for each in workloads if name in (*each.machines, *each.clients, *_servers(each))]
+    users = [each.app for each in workloads if name in each.parties]
     foreign = [app for app in users if app != _PROGRAMS]
     stiff = [
         f"{segment!r} is a {network.segments[segment].kind}"
@@ -112,10 +112,6 @@ def _check(
         yield Invalid(path, f"the loopback of {name!r} is captured by the machine itself", "loopback without a capture")
     elif stiff:
         yield Invalid(path, f"{stiff[0]}, which does not know machines that are off", "segments of kind link or switch")
-
-
-def _servers(workload: WorkloadBase) -> tuple[str, ...]:
-    return () if workload.machines else (workload.server,)
 
 
 def _check_programs(

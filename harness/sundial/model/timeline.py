@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from sundial.model.clock_events import CLOCK_VERBS, OnClocks, check_clock_fields
 from sundial.model.fields import NAMED, PORT, PORT_ALLOWED, Flag, In, Strict, Text
 from sundial.model.impairments import Impairments
 from sundial.model.invalid import Invalid, Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Rule = Literal["cut", "off", "partition"]
 IMPAIR, CUT, HEAL, PARTITION = "impair", "cut", "heal", "partition"
 WIRE_VERBS = (IMPAIR, CUT, HEAL, PARTITION)
-VERBS = (*WIRE_VERBS, *MACHINE_VERBS, *PROGRAM_VERBS)
+VERBS = (*WIRE_VERBS, *MACHINE_VERBS, *CLOCK_VERBS, *PROGRAM_VERBS)
 
 _Name = Annotated[str, NAMED]
 _PLACE = Text(
@@ -63,9 +64,9 @@ class When(Strict):
     """Segment to partition."""
 
 
-class Event(Impairments, OnPrograms, OnMachines, When):
+class Event(Impairments, OnPrograms, OnClocks, OnMachines, When):
     """One event: `impair` with impairments, `cut`, `heal` or `partition` of segments; `power_off` of a machine;
-    `pause`, `continue`, `kill` or `restart` of a program."""
+    `step_clock` or `drift_clock` of one; `pause`, `continue`, `kill` or `restart` of a program."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -147,7 +148,7 @@ class State:
 def states_of(events: Sequence[Event], segments: Mapping[str, SegmentBase]) -> dict[str, tuple[State, ...]]:
     """The states after the first one of each segment that events concern; these are valid."""
     found = {}
-    events = [event for event in events if event.verb not in PROGRAM_VERBS]
+    events = [event for event in events if event.verb not in (*PROGRAM_VERBS, *CLOCK_VERBS)]
     for name, segment in segments.items():
         own = [event for event in events if _concerns(event, name, segments)]
         if own:
@@ -199,6 +200,7 @@ def _check(event: Event, number: int, topology: Topology, end_ns: int | None) ->
     if verb == POWER_OFF and event.for_ is not None:
         yield Invalid((*path, "for"), "power_off lasts to the end of the run", "leave it out")
     yield from check_fields(event, verb, path)
+    yield from check_clock_fields(event, verb, path)
     needless = [
         *((name, IMPAIR) for name in ("from", "reset", *Impairments.model_fields) if verb != IMPAIR),
         *(("segment", PARTITION) for _ in range(verb != PARTITION)),

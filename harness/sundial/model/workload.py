@@ -117,6 +117,11 @@ class WorkloadBase(Strict):
         return ()
 
     @property
+    def parties(self) -> tuple[str, ...]:
+        """All machines that have a part in it. `clients` is resolved."""
+        return self.machines or tuple(dict.fromkeys((*self.clients, self.server)))
+
+    @property
     def tcp_ports(self) -> Mapping[int, object]:
         """TCP ports of its servers, each with the settings that two workloads on one server must share."""
         return {}

@@ -188,6 +188,31 @@ class Event(Form):
     """False: the program was in no state for it, and nothing was done."""
 
 
+class Clock(Form):
+    """A machine has changed its clock, as the timeline says, or all its programs have ended after that."""
+
+    type: Literal["clock"]
+    step: Natural
+    app: str
+    verb: Literal["step_clock", "drift_clock", "end"]
+    number: Natural | None = None
+    """Place in the timeline; absent: the end of all programs."""
+    at: Natural
+    """Clock reading of the reading afterwards. The timeline does not change the clock of `at`."""
+    due: int | None = None
+    """When it was due, in ns since zero of the run; under the real clock, since the programs could start."""
+    late: int | None = None
+    """From then to `at`, in ns."""
+    before: int
+    """What CLOCK_REALTIME was ahead of the clock of readings before it, in ns."""
+    after: int
+    """What it was ahead afterwards."""
+    within: Natural
+    """How far both together may be off: the time that reading them took, in ns."""
+    took: Natural
+    """From the reading before to that afterwards, in ns."""
+
+
 class Error(Form):
     """An application, the runner or the kernel cannot go on."""
 
@@ -220,7 +245,7 @@ class Alive(Form):
 
 
 Record = Annotated[
-    Hello | Batch | Binding | Iperf3 | Counters | Output | Program | Event | Error | Step | Done | Alive,
+    Hello | Batch | Binding | Iperf3 | Counters | Output | Program | Event | Clock | Error | Step | Done | Alive,
     Field(discriminator="type"),
 ]
 Line: TypeAdapter[Any] = TypeAdapter(Annotated[Row, Field(strict=False)] | Record)

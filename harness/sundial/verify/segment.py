@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import polars as pl
 
 from sundial import kinds
-from sundial.errors import SundialError
+from sundial.errors import BadInput
 from sundial.model.network import Network, Node
 from sundial.model.recorded import recorded_network
 from sundial.model.segment import SegmentBase
@@ -116,7 +116,7 @@ def network_of(run: RunDirectory) -> Network | None:
     """The topology of a run; None where this version cannot read it."""
     try:
         return recorded_network(run.document)
-    except (SundialError, ValueError, TypeError, KeyError):
+    except BadInput:
         return None
 
 

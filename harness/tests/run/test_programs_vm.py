@@ -72,6 +72,8 @@ timeline:
   - {at: 600 ms, for: 10 ms, pause: web}
   - {at: 1234567 us, power_off: server}
   - {at: 1300 ms, for: 50 ms, cut: "client:eth0"}
+  - {at: 700 ms, step_clock: client, forward: 20 h}
+  - {at: 800 ms, for: 700 ms, drift_clock: client, slow: 10 %}
 workloads:
   - app: command
     ports: {web: {tcp: 80}}
@@ -84,7 +86,7 @@ workloads:
       get:
         on: client
         after: [web]
-        shell: "timeout 2 wget -q -O - http://{server}:{port.web}/big | wc -c; sleep 0.2; echo gone"
+        shell: "timeout 2 wget -q -O - http://{server}:{port.web}/big | wc -c; sleep 0.2; echo gone; date +%H"
         expect: {stdout: {contains: gone}}
 """
 
@@ -124,8 +126,9 @@ def test_a_machine_loses_its_power_at_an_exact_instant(tmp_path: Path) -> None:
         assert document["nodes"]["server"]["off_ns"] == 1_234_567_000
         assert "off_ns" not in document["nodes"]["client"]
         assert document["time"]["virtual_ns"] > 2_000_000_000
-        received, gone = (run / "nodes/client/programs/get.stdout").read_text().split()
-        assert (0 < int(received) < 4 << 20, gone) == (True, "gone")
+        received, gone, hour = (run / "nodes/client/programs/get.stdout").read_text().split()
+        assert (0 < int(received) < 4 << 20, gone, hour) == (True, "gone", "20")
+        assert [each.get("number") for each in _records(run, "client", "clock")] == [3, 4, 4, None]
         capture = (run / "wire/lan.pcapng").read_bytes()
         assert b"timeline: power_off server" in capture
         assert b"dropped: server:eth0 is off" in capture

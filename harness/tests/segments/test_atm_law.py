@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.model_parts import Queue
 from sundial.segments.atm.verify import KIND
+from sundial.segments.atm.verify_fates import LOST
+from sundial.segments.atm.verify_losses import _allowed
 from sundial.segments.atm.verify_queue import Joining, conforming, discarded
 from sundial.verify.law import Law
 from tests.segments.atm_network import BROADCAST, IN, OUT, Network, Record, address, up
@@ -124,6 +127,16 @@ def test_two_inputs_of_eight_pdus_at_one_instant(discard: str, early: int | None
     lost = discarded(queue, OC_3C, cells) > 0
     by_input = [lost[channel == each].reshape(8, 32) for each in (0, 1)]
     assert [(int(each.sum()), int((~each).all(axis=1).sum())) for each in by_input] == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "least"), [("queue full", 30), ("early packet discard", 10), ("VC full", 15), ("CLP 1", 20)]
+)
+def test_a_pdu_is_discarded_by_a_rule_from_its_mark_on(rule: str, least: int) -> None:
+    queue = {"cells": 30, "discard": "epd", "epd_above": 10, "vc_cells": 15, "clp1_above": 20}
+    written = segment(2, queue=queue)
+    fates: Any = SimpleNamespace(reason=[rule], towards=[True], kind=[LOST])
+    assert [_allowed(written, fates, 0, 1, waiting, 0) for waiting in (least - 1, least)] == [False, True]
 
 
 @pytest.mark.parametrize(("increment", "tolerance", "expected"), [(6, 8, "111001001001"), (9, 14, "111000010001")])

@@ -185,6 +185,18 @@ def test_slots_and_attempts(retry: int, attempt: int, problem: list[str]) -> Non
     assert fields(hub(PORTS[:2]), tape) == problem
 
 
+@pytest.mark.parametrize(("slots", "problem"), [(1023, []), (1024, ["backoff of a"])])
+def test_the_range_of_slots_grows_ten_times(slots: int, problem: list[str]) -> None:
+    """a and b collide eleven times, one slot apart, and a comes again behind so many slots."""
+    tape = Tape(PORTS[:2])
+    for attempt in range(1, 12):
+        begin = (attempt - 1) * (9_600 + 51_200)
+        tape.fate(begin + 1_850, collision("b:eth0", attempt, 96), Frame(0, 1, 60, 2))
+        tape.fate(begin + 2_350, collision("a:eth0", attempt, 96), Frame(0, 0, 60, 1))
+    sent(tape, 10 * (9_600 + 51_200) + 9_600 + slots * 51_200, 0, 1)
+    assert fields(hub(PORTS[:2]), tape) == problem
+
+
 @pytest.mark.parametrize(
     ("rate", "begins", "found"),
     [

@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sundial.model.topology import SEGMENT_KINDS
-from sundial.segments.link.verify_fates import check_shares
+from sundial.observe import Octets
+from sundial.segments.link.verify_fates import check_corrupted, check_shares
 from sundial.segments.link.verify_netem import Copies, let_past, way_of
 from sundial.segments.netem.verify_tc import read_arguments
 from sundial.verify.contention import NEVER_BUSY
 from sundial.verify.segment import verifiers
-from tests.fates import comment, duplicated, lost, output_full, queue_full, ring_full, too_long
+from tests.fates import comment, corrupted, duplicated, lost, output_full, queue_full, ring_full, too_long
 from tests.segments.wires import BROADCAST, IN, OUT, Frame, Tape, moved
 
 PORTS = ["a:eth0", "b:eth0", "c:eth0"]
@@ -311,6 +312,24 @@ def test_a_frame_to_be_lost_and_doubled_goes_once(lost_of_1000: int, found: list
     fates = SimpleNamespace(lost=name < lost_of_1000, doubled=name >= 790, corrupted=np.zeros(20_000, np.bool_))
     problems = check_shares(written.sending("a:eth0"), fates, "a:eth0", len(name))
     assert problems["expected"].to_list() == found
+
+
+@pytest.mark.parametrize(("flipped", "found"), [(0b100, []), (0b101, ["2 bits"]), (0, ["0 bits"])])
+def test_a_corrupted_frame_has_one_other_bit(flipped: int, found: list[str]) -> None:
+    sent = bytes(range(60))
+    other = bytes([*sent[:40], sent[40] ^ flipped, *sent[41:]])
+    frame, damaged = Frame(0, 0, 60, 1), Frame(0, 0, 60, 2)
+    tape = Tape(PORTS[:2])
+    tape.add(0, 0, OUT, frame)
+    tape.fate(10_000, corrupted(0, 40, *PORTS[:2]), damaged)
+    tape.add(20_000, 1, IN, damaged)
+    octets = Octets(np.frombuffer(sent + other + other, np.uint8), np.arange(3) * 60, np.full(3, 60))
+    wire = replace(tape.wire(), octets=lambda frames: octets.take(frames["row"].to_numpy()))
+    fates = SimpleNamespace(
+        damaged=pl.DataFrame({"row": [1], "place": [0], "content": [2]}), copies=np.ones(1, np.int64),
+        doubled=np.zeros(1, np.int64), entered=np.zeros(1, np.int64),
+    )  # fmt: skip
+    assert check_corrupted(wire, fates, wire.sent[0], wire.received[1])["seen"].to_list() == found
 
 
 def test_arguments_of_tc() -> None:

@@ -149,6 +149,7 @@ def is_ip(protocol: int, *, flags: int | None = None, fragment: int | None = Non
 UDP = is_ip(17, fragment=0)
 PLAIN, PUSHED = (is_ip(6, flags=flags) for flags in (0x10, 0x18))
 DAMAGES = {
+    "source, a lower address": (UDP, at(6, 0x02), "eth.src"),
     "protocol": (UDP, at(23, 3), "ip.proto"),
     "window": (PUSHED, at(48, 0xFF), "tcp.window_size"),
     "quote": (is_ip(1), at(47, 1), "icmp.quote"),
@@ -314,6 +315,29 @@ def test_data_stay_in_the_window(tmp_path: Path) -> None:
     stream.open()
     bed.send(CLIENT, [stream.frame(CLIENT, ACK | PUSH, place * 1400, bytes(1400)) for place in range(47)])
     assert fields(bed) == ["tcp.window_size"]
+
+
+@pytest.mark.parametrize(
+    ("windows", "found"),
+    [
+        ([(SERVER, 64240)], []),
+        ([(SERVER, 64000)], ["tcp.window_size"]),
+        ([(CLIENT, 64240)], ["tcp.window_size"]),
+        ([(SERVER, 64240), (SERVER, 63000)], ["tcp.window_size"]),
+    ],
+)
+def test_the_window_of_a_syn_cookie_is_that_of_other_segments(
+    tmp_path: Path, windows: list[tuple[str, int]], found: list[str]
+) -> None:
+    """The answer to a SYN offers 65535; by a cookie its sender offers less by up to one segment, once."""
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6})
+    stream.open()
+    for end, window in windows:
+        frame = bytearray(stream.frame(end, ACK, 0))
+        frame[48:50] = struct.pack(">H", window)
+        bed.send(end, [resummed(frame)])
+    assert fields(bed) == found
 
 
 def test_frames_do_not_overtake_each_other(tmp_path: Path) -> None:

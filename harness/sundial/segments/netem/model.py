@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sundial.model.invalid import Invalid, Path
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 _NANOSECONDS = re.compile(r"[0-9.]+ns(ecs?)?", re.IGNORECASE)
 """iproute2 6.1 prints 'Illegal "latency"'."""
+_NUMBER = re.compile(r"-?[0-9.]+[a-z%]*")
+_OPTIONS = (
+    "limit", "delay", "latency", "distribution", "loss", "drop", "duplicate", "corrupt", "reorder", "gap", "rate",
+    "ecn", "slot",
+)  # fmt: skip
+_WITHIN = ("random", "state", "gemodel", "uniform", "normal", "pareto", "paretonormal", "custom", "packets", "bytes")
+"""Words of tc-netem(8), and those behind some of them."""
 
 
 class NetemKind(SegmentKind):
@@ -33,6 +40,30 @@ class NetemKind(SegmentKind):
             for word in (interface.netem or "").split():
                 if _NANOSECONDS.fullmatch(word):
                     yield Invalid((*at, "netem"), f"{word!r} has a unit that tc refuses", "times in s, ms or us")
+            yield from _refused((interface.netem or "").lower().split(), (*at, "netem"))
+
+
+def _refused(words: list[str], path: Path) -> Iterator[Invalid]:
+    """What tc (iproute2 6.1, q_netem.c) refuses of words that may be its."""
+    for place, word in enumerate(words):
+        if word not in _OPTIONS and (place == 0 or (word not in _WITHIN and not _NUMBER.fullmatch(word))):
+            yield Invalid(path, f"{word!r} is not an option of tc-netem", ", ".join(_OPTIONS))
+            return
+    given = {option: words[place + 1 :] for place, option in enumerate(words) if option in _OPTIONS}
+    delay = [*(given.get("delay") or given.get("latency") or ()), "0", "0"]
+    late, apart = (re.match(r"[0-9.]*[1-9]", word) is not None for word in delay[:2])
+    if _above_0(given, "reorder") and not late:
+        yield Invalid(path, "reorder has no effect without delay", "add delay TIME")
+    if "gap" in given and not _above_0(given, "reorder"):
+        yield Invalid(path, "gap has no effect without reorder", "add reorder PERCENT")
+    if "distribution" in given and "slot" not in given and not (late and apart):
+        yield Invalid(path, "distribution has no effect without delay and jitter", "add delay TIME JITTER")
+    if "ecn" in given and not {"loss", "drop"} & given.keys():
+        yield Invalid(path, "ecn has no effect without loss", "add loss PERCENT")
+
+
+def _above_0(given: Mapping[str, list[str]], option: str) -> bool:
+    return bool(given.get(option)) and re.match(r"[0-9.]*[1-9]", given[option][0]) is not None
 
 
 KIND: SegmentKind = NetemKind()

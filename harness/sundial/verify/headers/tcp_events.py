@@ -114,10 +114,13 @@ def with_history(events: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     window = pl.col("tcp_window").cast(pl.Int64) * pl.lit(2, pl.Int64).pow(shift.cast(pl.Int64)).cast(pl.Int64)
     table = table.with_columns(window=window, unit=pl.lit(2, pl.Int64).pow(shift.cast(pl.Int64)).cast(pl.Int64))
     edge = pl.col("acked") + pl.col("window")
+    # Linux that answers with a SYN cookie, for its queue of connections is full (RFC 4987 section 3.6), computes the
+    # window from other segments when the cookie comes back: whole ones, without room for time stamps.
+    cookie = pl.when(pl.col("syn") & (pl.col("tcp_flags") & ACK != 0)).then(pl.col("own_mss").fill_null(536))
     table = table.with_columns(
         sent_to=_before(pl.when(out).then("to"), "max"),
         acked_before=_before(pl.when(out).then("acked"), "max"),
-        edge_before=_before(pl.when(out & alive).then(edge), "max"),
+        edge_before=_before(pl.when(out & alive).then(edge - cookie.fill_null(0).cast(pl.Int64)), "max"),
         edge=edge,
         stamp_before=_before(pl.when(out & alive).then("stamp"), "last"),
         echo_before=_before(pl.when(out & alive & ~pl.col("syn")).then("echo"), "last"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sundial.model.clock_events import ClockChange, clock_changes
 from sundial.model.network import Network
 from sundial.model.program_events import Signal
 from sundial.model.timeline import Event
@@ -38,6 +39,7 @@ class CommandPlan:
             "files": files or None,
             "programs": [_program(workload, network, machine, each, way.seed, numbers) for each in here],
             "events": events or None,
+            "clocks": [_change(each) for each in clock_changes(network.events, machine)] or None,
         }
         yield Step(APP, written(options))
 
@@ -103,6 +105,11 @@ def _event(number: int, event: Event) -> dict[str, Any]:
             "signal": None if event.signal is None else Signal.NUMBERS[event.signal],
         }
     )
+
+
+def _change(change: ClockChange) -> dict[str, Any]:
+    by_ns = change.by_ns or None
+    return written({"number": change.number, "at_ns": change.at_ns, "by_ns": by_ns, "ppb": change.ppb})
 
 
 def _ready(workload: Command, ready: Ready, fill: Any) -> dict[str, Any]:

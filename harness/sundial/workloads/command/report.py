@@ -16,11 +16,10 @@ from sundial.report.workload import Records, WorkloadReport
 class _Programs(RecordsAlone):
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         yield from super().tables(records, samples)
-        table = scalars(
-            "events on programs (times in ns)", records.get("event", []), skip=("type", "step", "app", "at")
-        )
-        if table:
-            yield table
+        for kind, what in (("event", "events on programs"), ("clock", "clocks of machines")):
+            table = scalars(f"{what} (times in ns)", records.get(kind, []), skip=("type", "step", "app", "at"))
+            if table:
+                yield table
 
 
 KIND: WorkloadReport = _Programs("programs", "program")

@@ -13,10 +13,11 @@ from typing import Any
 
 import polars as pl
 
+from sundial.model.experiment import Experiment
 from sundial.model.network import Network
 from sundial.model.recorded import recorded_experiment
 from sundial.observe import RunDirectory
-from sundial.observe.programs import outputs
+from sundial.observe.programs import STREAMS, outputs
 from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.decoders.gathered import of_service
 from sundial.verify.decoders.traffic import Service
@@ -28,8 +29,9 @@ from sundial.verify.sockets import flows, tcp
 from sundial.verify.sockets.conversations import Conversation, Conversations, Explained, conversations
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads.command.model import Command, Port, port_number
+from sundial.workloads.command.verify_clocks import check_clocks
 from sundial.workloads.command.verify_decoded import Absences, Decoded, decode, services_of, unproven_of
-from sundial.workloads.command.verify_events import check_events, pauses
+from sundial.workloads.command.verify_events import check_events, late_ns, pauses
 from sundial.workloads.command.verify_records import Ran, are_records, check_order, check_ran, read_records
 
 CLASS, UNNAMED = "command", "unnamed"
@@ -49,9 +51,9 @@ class _Machines:
     """The machines of the workload, and the others of the run."""
 
     own: Mapping[str, str]
-    """Machine by address."""
+    """Machine by address: those with programs, and those that no workload has, whose kernels answer."""
     others: frozenset[str]
-    """Addresses of machines without programs."""
+    """Addresses of machines of other workloads."""
     ends: Mapping[str, str]
     """Port of an address, as `end` of frames."""
     ran: Mapping[str, Sequence[Ran]]
@@ -59,6 +61,8 @@ class _Machines:
     """Services by protocol, machine and the port by which they are ready."""
     offs_ns: Mapping[str, int]
     """When the power of machines is cut."""
+    with_programs: frozenset[str]
+    """Machines."""
 
     @property
     def absences(self) -> Absences:
@@ -97,7 +101,7 @@ class _Command(Verifier):
         parts = _Parts()
         found = [(each, _check_records(run, each, experiment.network, samples, parts)) for each in workloads]
         machines, ports = (
-            _machines(run, found, experiment.network.offs_ns),
+            _machines(run, found, experiment),
             [port for each in workloads for port in each.ports.values()],
         )
         transit = transit_of(frames, ports_of(run))
@@ -121,6 +125,8 @@ def _check_records(
     found: list[Ran] = []
     rows: list[Finding] = []
     by_machine: dict[str, list[Mapping[str, Any]]] = {}
+    exact = run.clock == "virtual"
+    late = {name: late_ns(network.node(name).mips) for name in workload.machines if exact}
     for machine in workload.machines:
         records = samples.records.get(machine, ())
         own: list[Mapping[str, Any]] = [each for each in records if _of_workload(each, workload, run, machine)]
@@ -132,18 +138,19 @@ def _check_records(
         rows += missing
         for each in ran:
             rows += check_ran(each, written)
-        for (name, stream), data in written.items():
+        for name, stream in ((each.name, stream) for each in ran for stream in STREAMS):
+            data = written.get((name, stream), b"")
             file = run.path / "nodes" / machine / "programs" / f"{name}.{stream}"
             seen = file.read_bytes() if file.is_file() else b""
             if seen != data:
                 where = f"nodes/{machine}/programs/{name}.{stream}"
                 rows.append(Finding(None, where, f"the {len(data)} bytes of the records", f"{len(seen)} bytes"))
+        rows += check_clocks(network.events, machine, own, run.nodes[machine].zero_ns, late.get(machine))
         found += ran
-    exact = run.clock == "virtual"
     if exact:  # clocks of machines have one zero only there
         rows += check_order(workload, found)
     zeros_ns = {machine: run.nodes[machine].zero_ns for machine in workload.machines}
-    rows += check_events(network.events, workload, found, by_machine, zeros_ns, exact=exact)
+    rows += check_events(network.events, workload, found, by_machine, zeros_ns, late)
     parts.findings.append(as_table(rows))
     return found
 
@@ -157,10 +164,10 @@ def _of_workload(record: Mapping[str, Any], workload: Command, run: RunDirectory
     return not names or bool(names & workload.programs.keys())
 
 
-def _machines(
-    run: RunDirectory, found: Sequence[tuple[Command, Sequence[Ran]]], offs_ns: Mapping[str, int]
-) -> _Machines:
-    names = {name for workload, _ in found for name in workload.machines}
+def _machines(run: RunDirectory, found: Sequence[tuple[Command, Sequence[Ran]]], experiment: Experiment) -> _Machines:
+    having = {name for workload, _ in found for name in workload.machines}
+    parties = {name for workload in experiment.scenario.workloads for name in workload.parties}
+    names = having | run.nodes.keys() - parties
     own: dict[str, str] = {}
     others: set[str] = set()
     ends: dict[str, str] = {}
@@ -183,7 +190,7 @@ def _machines(
                 number = None if port is None else port_number(workload, port)
                 if number is not None:
                     listeners.setdefault((protocol, each.machine, number), []).append(each)
-    return _Machines(own, frozenset(others), ends, by_machine, listeners, offs_ns)
+    return _Machines(own, frozenset(others), ends, by_machine, listeners, experiment.network.offs_ns, frozenset(having))
 
 
 def _conversations(
@@ -385,14 +392,17 @@ def _check_silence(frames: pl.DataFrame, classes: pl.DataFrame, machines: _Machi
     for address, machine in machines.own.items():
         begins_ns = machines.begins_ns(machine)
         early = sent.filter(pl.col("source") == address, pl.col("end") == machines.ends[address])
-        early = early.filter(pl.col("time_ns") < begins_ns) if begins_ns is not None else early.clear()
+        if begins_ns is not None:
+            early = early.filter(pl.col("time_ns") < begins_ns)
+        elif machine in machines.with_programs:  # its power was cut before it recorded them
+            continue
         # A kernel answers an echo and refuses a connection by itself.
         by_kernel = (pl.col("protocol") == flows.ICMP) | (pl.col("tcp_flags").fill_null(0) & tcp.RST != 0)
         for row, at_ns in early.filter(~by_kernel).select("row", "time_ns").iter_rows():
             yield Finding(
                 None,
                 f"frame of {machine}",
-                f"none before its first program, at {begins_ns} ns",
+                "none without a program" if begins_ns is None else f"none before its first program, at {begins_ns} ns",
                 f"at {at_ns} ns",
                 [row],
             )

@@ -18,7 +18,7 @@ from sundial.seams.samples import Line
 from sundial.verify.findings import Finding
 from sundial.workloads.command.model import Command, Program, Text
 
-RECORD, EVENT = "program", "event"
+RECORD, EVENT, CLOCK = "program", "event", "clock"
 NS_PER_MS = 1_000_000
 
 
@@ -127,7 +127,7 @@ def are_records(records: Sequence[Mapping[str, Any]]) -> bool:
     """Whether all those of programs, their outputs and events have the fields of their type."""
     try:
         for record in records:
-            if record["type"] in (RECORD, EVENT, "output"):
+            if record["type"] in (RECORD, EVENT, CLOCK, "output"):
                 Line.validate_python(record)
     except ValidationError:
         return False
