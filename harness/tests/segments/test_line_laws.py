@@ -163,12 +163,13 @@ def linked(written: Any, frames: list[Frame], fates: dict[int, str] | None = Non
             if fate == "lost":
                 tape.fate(enters, lost(here, there), frame)
                 continue
+            # netem_enqueue looks once whether there is room, and then puts in both.
+            if sum(leaves > enters for leaves in inside) >= (effects.limit or 1000):
+                tape.fate(enters, queue_full(here, there), frame)
+                continue
             if fate == "duplicated":
                 tape.fate(enters, duplicated(here, there), frame)
             for _ in range(2 if fate == "duplicated" else 1):
-                if sum(leaves > enters for leaves in inside) >= (effects.limit or 1000):
-                    tape.fate(enters, queue_full(here, there), frame)
-                    continue
                 leaves = Fraction(enters + (effects.delay or 0))
                 if effects.rate:
                     size = frame.length + (effects.packet_overhead or 0)
@@ -199,6 +200,21 @@ def test_a_link_that_keeps_the_rules_passes(frames: list[Frame], effects: Any, l
     written = segment("link", PORTS[:2], rate=rate, impairments={"both": own})
     fates = {name: "lost" if name % 2 else "duplicated" for name in lost}
     assert check(written, linked(written, frames, fates).wire()) == []
+
+
+@pytest.mark.parametrize(("size", "fate", "passes"), [(1, "", True), (3, "", True), (3, "dropped", False)])
+def test_a_doubled_frame_meets_one_place(size: int, fate: str, passes: bool) -> None:
+    """The queue holds one frame more than its limit then; what comes next is dropped."""
+    own = {"delay": "2 ms", "limit": size, "duplicate": "50 %"}
+    written = segment("link", PORTS[:2], rate="10 Mbit/s", impairments={"both": own})
+    frames = [Frame(100_000 * number, 0, 60, number) for number in range(1, 5)]
+    doubled = {1: "duplicated", 2: "duplicated"}
+    tape = linked(written, frames, doubled if size > 1 else {1: "duplicated"})
+    assert sum("queue full" in str(row["comment"]) for row in tape.rows) == (2 if size == 3 else 3)
+    if fate:
+        tape.rows.remove(next(row for row in tape.rows if row["direction"] == IN and row["octets_hash"] == 2))
+        tape.fate(200_000 + 57_600, queue_full(*PORTS[:2]), frames[1])
+    assert (check(written, tape.wire()) == []) == passes
 
 
 @settings(max_examples=settings.default.max_examples // 5)

@@ -160,26 +160,26 @@ def _bounded(
 
 
 def _limit(way: Way, copies: Copies, earliest: Numbers, latest: Numbers, fates: Fates, sent: Passages) -> pl.DataFrame:
-    """A frame is dropped where the queue is full, and only there. A copy goes in before its original."""
-    tried = 1 + fates.doubled - fates.lost - fates.gone
+    """A frame is dropped where the queue is full, and only there. One that is doubled met a place; its copy goes in
+    before it, and it then goes in, full or not (netem_enqueue)."""
+    tried = 1 + fates.doubled - fates.lost - fates.gone > 0
     before = np.cumsum(fates.copies) - fates.copies
     fewest = before - np.searchsorted(np.sort(earliest), fates.entered, "right")
     most = before - np.searchsorted(np.sort(latest), fates.entered, "right")
     limit = np.array([stage.limit for stage in way.stages])[way.stage(sent.time_ns)]
-    least = np.maximum(tried - np.maximum(limit - fewest, 0), 0)
-    greatest = np.maximum(tried - np.maximum(limit - most, 0), 0)
+    least, greatest = tried & (fewest >= limit), tried & (most >= limit)
     if way.tolerance_ns:
         near = np.searchsorted(np.sort(latest), fates.entered - way.tolerance_ns, "right")
-        greatest = np.maximum(tried - np.maximum(limit - (before - near), 0), 0)
+        greatest = tried & (before - near >= limit)
         near = np.searchsorted(np.sort(earliest), fates.entered + way.tolerance_ns, "right")
-        least = np.maximum(tried - np.maximum(limit - (before - near), 0), 0)
+        least = tried & (before - near >= limit)
     wrong = (fates.full < least) | (fates.full > greatest)
     return problem(
         "queue of the link",
         wrong,
         [sent.row],
         (
-            f"{some} dropped, {inside} of {places} places taken"
+            f"{int(some)} dropped, {inside} of {places} places taken"
             for some, inside, places in zip(least[wrong], most[wrong], limit[wrong], strict=True)
         ),
         (f"{number} dropped" for number in fates.full[wrong]),
