@@ -244,8 +244,8 @@ static void fail_batch(size_t thread, size_t size, struct call_record *records)
     for (size_t i = 0; i < workload_batch_calls(&workload); i++) {
         uint64_t now = clock_now_ns();
 
-        records[i] = (struct call_record){
-            .start_ns = now, .end_ns = now, .failure = FAILURE_NO_PORT};
+        records[i] =
+            (struct call_record){.start_ns = now, .end_ns = now, .failure = FAILURE_NO_PORT};
     }
 }
 

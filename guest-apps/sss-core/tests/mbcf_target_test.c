@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "expect.h"
-#include "node.h"
 #include "mbcf_target.h"
+#include "node.h"
 #include "options.h"
 #include "sss/mbcf.h"
 #include "sss/system.h"
