@@ -37,7 +37,7 @@ static const char *const semantics_words[] = {"at_most_once", "idempotent", "may
 static const uint8_t semantics_flags[] = {0, DCE_IDEMPOTENT, DCE_MAYBE,
                                           DCE_BROADCAST | DCE_IDEMPOTENT};
 
-enum failure { FAILURE_STATUS = 1, FAILURE_REJECT, FAILURE_PAYLOAD };
+enum failure { FAILURE_STATUS = 1, FAILURE_REJECT, FAILURE_PAYLOAD, FAILURE_NO_PORT };
 
 /* One thread's. */
 struct caller {
@@ -236,13 +236,28 @@ static void run_batch(size_t thread, size_t size, struct call_record *records)
     dce_settle(&caller->binding);
 }
 
+/* Without a port nothing can be sent. */
+static void fail_batch(size_t thread, size_t size, struct call_record *records)
+{
+    (void)size;
+    callers[thread].before = callers[thread].binding.machine.counts;
+    for (size_t i = 0; i < workload_batch_calls(&workload); i++) {
+        uint64_t now = clock_now_ns();
+
+        records[i] =
+            (struct call_record){.start_ns = now, .end_ns = now, .failure = FAILURE_NO_PORT};
+    }
+}
+
 /* ---- records ---- */
 
 static void failure_text(const struct call_record *record, char *text, size_t size)
 {
     unsigned status = written_statuses[record - written];
 
-    if (record->failure == FAILURE_PAYLOAD)
+    if (record->failure == FAILURE_NO_PORT)
+        snprintf(text, size, "no port");
+    else if (record->failure == FAILURE_PAYLOAD)
         snprintf(text, size, "wrong payload");
     else if (record->failure == FAILURE_REJECT)
         snprintf(text, size, "reject %08x", status);
@@ -299,7 +314,7 @@ static void write_batch(size_t thread, size_t size, const struct call_record *re
 /* Calls that failed are results, in rows of their own; only a step that cannot measure fails. */
 int dce_client_main(int argc, char **argv)
 {
-    static const struct workload_calls calls = {.run = run_batch, .write = write_batch};
+    static struct workload_calls calls = {.run = run_batch, .write = write_batch};
 
     runtime_start();
     read_settings(argc, argv);
@@ -308,7 +323,7 @@ int dce_client_main(int argc, char **argv)
             &settings, workload.functions ? &dce_twelve_interface : &dce_sundial_interface,
             mapper_port, binding_timeout_ns);
     if (settings.server.port == 0)
-        return 1;
+        calls.run = fail_batch;
     callers = calloc(workload.threads, sizeof(*callers));
     for (size_t thread = 0; callers != NULL && thread < workload.threads; thread++) {
         callers[thread].payload = calloc(1, parameters.largest + 1);

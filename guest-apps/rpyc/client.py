@@ -3,6 +3,7 @@
 
 import gc
 import socket
+import time
 from typing import Any
 
 import rpyc
@@ -75,6 +76,8 @@ class Caller:
         except Exception as raised:
             end = clock.now_ns()
             error = type(raised).__name__
+            if isinstance(raised, TimeoutError):
+                self.settle = self._settle_in_time
         batch.record((start, end, first, error))
 
     def settle(self) -> None:
@@ -92,6 +95,18 @@ class Caller:
         except EOFError:
             pass  # the rows say so
 
+    def _settle_in_time(self) -> None:
+        """The same for no longer than a call, once one has had its time: the server may be gone."""
+        connection = self._connection
+        connection._last_traceback = None
+        gc.collect()
+        end = time.monotonic() + connection._config["sync_request_timeout"]
+        try:
+            while connection._request_callbacks and not connection.closed and time.monotonic() < end:
+                connection.serve(end - time.monotonic())
+        except EOFError:
+            pass
+
     def retransmits(self) -> int:
         """Segments that TCP has sent again so far."""
         return 0 if self._connection.closed else connections.retransmits(self._descriptor)
@@ -100,11 +115,31 @@ class Caller:
         self._connection.close()
 
 
+class Unreached:
+    """In place of a caller that could not connect, or has not got the server's root object: each call fails."""
+
+    def __init__(self, port: int | None, error: BaseException) -> None:
+        self.port, self.numbers = port, Numbers()
+        self._error = f"cannot connect: {type(error).__name__}"
+
+    def call(self, method: str, arguments: tuple[Any, ...], right: Any, batch: samples.Batch) -> None:
+        """A row of a call that has failed, of which nothing is sent."""
+        now = clock.now_ns()
+        batch.record((now, now, None, self._error))
+
+    def settle(self) -> None:
+        """Nothing is held."""
+
+    def retransmits(self) -> int:
+        """None."""
+        return 0
+
+
 def _argument(value: Any) -> Any:
     return Person(value.name, value.age, value.weight) if isinstance(value, functions.Person) else value
 
 
-def _run(caller: Caller, function: functions.Function, chosen: Any) -> None:
+def _run(caller: Caller | Unreached, function: functions.Function, chosen: Any) -> None:
     container = {"list": list, "tuple": tuple}[chosen.container]
     arguments = tuple(map(_argument, function.in_container(container)))
     header: dict[str, object] = {
@@ -150,3 +185,17 @@ def main(given: dict[str, Any]) -> int:
         _run(caller, functions.BY_NAME[name], chosen)
     caller.close()
     return 0
+
+
+def unreached(given: dict[str, Any], error: BaseException) -> bool:
+    """Write the failed calls of a client that `error` has ended while it opened its connection; false: it was later."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code is not Caller.__init__.__code__:
+        trace = trace.tb_next
+    if trace is None or not isinstance(error, (OSError, EOFError)):
+        return False
+    port = getattr(trace.tb_frame.f_locals["self"], "port", None)
+    chosen = options.read(given, SPEC)
+    for name in chosen.functions:
+        _run(Unreached(port, error), functions.BY_NAME[name], chosen)
+    return True

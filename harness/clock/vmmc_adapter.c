@@ -13,6 +13,7 @@ static struct vmmc adapter;
 static const struct vmmc_clock *clock_of_run;
 static uint64_t timer[64]; // QEMUTimer, opaque and smaller than this
 static uint64_t due_ns;    // 0: it is not
+static bool telling;       // a frame of tell() may still wait for a buffer
 static bool inside;        // the adapter itself writes to the guest's memory
 
 // MemoryRegion of include/exec/memory.h, opaque and smaller than this.
@@ -36,8 +37,14 @@ static void write_memory(uint64_t address, const void *bytes, uint64_t length)
 static void tell(const uint8_t *frame, size_t length)
 {
     inside = true;
-    qemu.send_packet(adapters[0].client, frame, (int)length);
+    telling |= qemu.send_packet(adapters[0].client, frame, (int)length) == 0;
     inside = false;
+}
+
+bool vmmc_telling(void)
+{
+    telling = telling && !qemu.can_send_packet(adapters[0].client);
+    return telling;
 }
 
 static const struct vmmc_world WORLD = {send, qemu_read_physical, write_memory, tell};

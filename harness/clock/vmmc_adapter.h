@@ -24,3 +24,5 @@ struct vmmc_clock {
 const char *vmmc_plug(const struct vmmc_config *config, const struct vmmc_clock *clock);
 // A packet that is due; between enter() and leave().
 void vmmc_deliver(const uint8_t *packet, size_t length, uint64_t now_ns);
+// Whether the first NIC's receive ring is full of notifications for the kernel, and more wait.
+bool vmmc_telling(void);

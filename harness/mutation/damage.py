@@ -18,7 +18,10 @@ from mutation.capture import Capture
 from sundial.errors import SundialError
 from sundial.run.collect import SAMPLES, collect_samples
 
-PRODUCTS = ("verify.json", "observed.parquet", "steps.parquet", "summary.csv", "report.html", "figures")
+PRODUCTS = (
+    *("verify.json", "observed.parquet", "exchanges.parquet", "figures.parquet", "steps.parquet"),
+    *("summary.csv", "report.html", "figures"),
+)
 """What verification and the report write; no verdict rests on it."""
 
 

@@ -1,31 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""images/packages/modules: kernel modules out of the package that an image's kernel came from, in the order to load them."""
+"""images/packages/modules: kernel modules out of the package that an image's kernel came from, in the order to load them,
+and what modprobe reads."""
 
 import argparse
 import sys
 from pathlib import Path
 
 from recipe import modules, packages, programs
-from recipe.errors import exit_status
+from recipe.errors import RecipeError, exit_status
 from recipe.image import IMAGES
 from recipe.locks import scratch_in
 from recipe.progress import say
 
 
+class NoModule(RecipeError):
+    """A module that the kernel's package does not have: the user's mistake."""
+
+    exit_status = 2
+
+
+def check_known(tree: Path, names: list[str]) -> None:
+    """Raises NoModule for a name of no module, in the package or built in."""
+    known = {modules.canonical(path.name.partition(".ko")[0]) for path in tree.rglob("*.ko*")}
+    for name in names:
+        if modules.canonical(name) not in known and not modules.built_in(tree, [name]):
+            raise NoModule(f"kernel module {name}: not in the kernel package")
+
+
 def collect(package: packages.Package, names: list[str], out: Path, cache: Path) -> None:
-    """Writes NN-NAME.ko for each module to the folder `out`."""
+    """Writes NN-NAME.ko for each module, and modules.dep, to the folder `out`."""
     say(f"fetching {package.name}")
     with scratch_in(cache) as scratch:
         packages.unpack(packages.download([package], cache)[package.name], scratch / "kernel")
         tree = programs.beneath(scratch / "kernel", "lib/modules")
+        check_known(tree, names)
         found = modules.collect(tree, names, scratch / "modules")
         out.mkdir(parents=True, exist_ok=True)
         for number, module in enumerate(found):
             (out / f"{number:02}-{module.name}.ko").write_bytes(module.data)
+        (out / "modules.dep").write_bytes(modules.index_files(found)["modules.dep"])
 
 
 def main() -> int:
-    """Exit status 3: the host lacks something; 4: anything else."""
+    """Exit status 2: a module is unknown; 3: the host lacks something; 4: anything else."""
     parser = argparse.ArgumentParser(prog="images/packages/modules", description="Takes modules out of a kernel's package.")
     parser.add_argument("modules", nargs="+", metavar="MODULE")
     parser.add_argument("--package", required=True, metavar="NAME=VERSION")

@@ -102,6 +102,14 @@ def check_mapper(apps: Path) -> None:
         assert (binding["port"], binding["attempts"], binding["sent"]) == (base["port"], 1, 1), binding
         assert batch["server_port"] == base["port"] and row[3] == 1, lines
     assert server.stop()[-1]["mapped"] == 2
+    gone = {**base, "port": 0, "mapper_port": mapper, "give_up_ms": 50, "resend_ms": 20, "binding_timeout_ms": 60}
+    lines = call(apps, {**gone, "calls": 2, "threads": 2}).finish()
+    binding, found = lines[0], batches(lines[1:])
+    assert (binding["ok"], binding["port"], binding["error"]) == (False, 0, "status 1c010001"), binding
+    assert [batch["server_port"] for batch, _ in found] == [0, 0], found
+    rows = [row for _, own in found for row in own]
+    assert {(row["error"], row["xid"], row["ok"]) for row in rows} == {("no port", None, 0)} and len(rows) == 4, rows
+    assert not any(any(batch["counters"].values()) for batch, _ in found), found
 
 
 def check_functions(apps: Path) -> None:

@@ -124,6 +124,8 @@ static void take_questions(void)
         if (record->length == sizeof(struct mb_taskque_head) + sizeof(query))
             memcpy(&query, (char *)mb_record_data(record) + sizeof(struct mb_taskque_head),
                    sizeof(query));
+        /* In a Linux process, handlers of what came before the question run only in a wait. */
+        sss_wait_word(&target.taskque->events, target.taskque->events, 0);
         if (query.magic == MBCF_TARGET_MAGIC && query.question == MBCF_TARGET_OPEN)
             answer_open(record, query.answer);
         else if (query.magic == MBCF_TARGET_MAGIC && query.question == MBCF_TARGET_COUNTS)

@@ -50,7 +50,7 @@ check-mbcf-ways: $(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long
 	for ways in short long; do $(MBCF_CHECK)/ways-$$ways $(MBCF_CHECK)/ways-$$ways.pcap > $(MBCF_CHECK)/ways-$$ways.txt || exit 1; done
 	cmp $(MBCF_CHECK)/ways-short.pcap $(MBCF_CHECK)/ways-long.pcap && diff $(MBCF_CHECK)/ways-short.txt $(MBCF_CHECK)/ways-long.txt
 
-check-mbcf-tests: $(patsubst %,$(MBCF_CHECK)/%,$(MBCF_TESTS) linux)
+check-mbcf-tests: $(patsubst %,$(MBCF_CHECK)/%,$(MBCF_TESTS) linux target)
 	for test in $^; do $$test || exit 1; done
 
 check-mbcf-explore: $(MBCF_CHECK)/explore-0 $(MBCF_PLANTS:%=$(MBCF_CHECK)/explore-%)
@@ -87,9 +87,11 @@ $(MBCF_TESTS:%=$(MBCF_CHECK)/%): $(MBCF_CHECK)/%: $(HOST)/tests/mbcf_%_test.o $(
 $(MBCF_CHECK)/table: $(HOST)/tests/mbcf_table.o
 $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden: $(MBCF_CHECK)/%: $(HOST)/tests/mbcf_%.o $(MBCF_RIG_OBJECTS)
 $(MBCF_CHECK)/linux: $(call host_objects,tests/mbcf_linux_test.c $(NODE))
+$(HOST)/tests/mbcf_target_test.o: HOST_CFLAGS += -iquote tasks/common
+$(MBCF_CHECK)/target: $(call host_objects,tests/mbcf_target_test.c ../common/pattern.c $(NODE))
 $(MBCF_CHECK)/ways-short: $(HOST)/tests/mbcf_ways.o $(MBCF_RIG_OBJECTS)
 $(MBCF_CHECK)/ways-long: $(HOST)/tests/mbcf_ways.o $(MBCF_CHECK)/mbcf-long.o $(filter-out %/mbcf/mbcf.o,$(MBCF_RIG_OBJECTS))
-$(patsubst %,$(MBCF_CHECK)/%,table fuzz golden linux ways-short ways-long):
+$(patsubst %,$(MBCF_CHECK)/%,table fuzz golden linux target ways-short ways-long):
 	@mkdir -p $(@D)
 	$(HOST_LINK)
 

@@ -27,6 +27,7 @@ from sundial.model.catalog import typed
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
 from sundial.model.scenario import KINDS
+from sundial.model.timeline import WIRE_VERBS, Event
 from sundial.model.topology import Clock
 from sundial.plan.build import Plan, plan_run
 from sundial.plan.paths import DRY
@@ -259,9 +260,20 @@ def one(
         "total_s": round(seconds, 3),
         **({"programs": programs} if (programs := programs_of(made.path)) else {}),
         **({"events": events} if (events := events_of(made.path)) else {}),
+        **({"unreached": late} if (late := unreached(experiment.network.events, made.virtual_ns)) else {}),
         "report": page,
         "captures": [str(path) for path in captures(made.path).values()],
     }
+
+
+def unreached(events: Sequence[Event], end_ns: int) -> list[str]:
+    """Events of wires that came too late, a line each: no frame can have met them."""
+    late = [(number, each.verb, each.at_) for number, each in enumerate(events) if each.verb in WIRE_VERBS]
+    return [
+        f"timeline.{number}: {verb} at {at_ns / 10**9:g} s was not reached: the run ended at {end_ns / 10**9:.3f} s"
+        for number, verb, at_ns in late
+        if at_ns is not None and at_ns >= end_ns
+    ]
 
 
 def _name(experiment: Experiment) -> str:
@@ -298,6 +310,8 @@ def print_result(result: dict[str, Any], *, drawn: bool) -> None:
         click.echo(f"check    {check_line(check)}")
     for remark in result.get("remarks", ()):
         click.echo(f"decoded  {remark}")
+    for line in result.get("unreached", ()):
+        click.echo(f"warning  {line}")
     first = result["first_mismatch"]
     if first is not None:
         click.echo(f"first    {first['words']}")

@@ -139,7 +139,12 @@ def _own(node: Node) -> Iterator[str]:
         if value is not None:
             yield f"{what} {value}"
     if node.root is not None:
-        sources = {"packages": ", ".join(node.root.packages), "oci": node.root.oci, "folder": node.root.folder}
+        sources = {
+            "packages": ", ".join(node.root.packages),
+            "oci": node.root.oci,
+            "folder": node.root.folder,
+            "modules": ", ".join(node.root.modules),
+        }
         yield from (f"root, in {node.root.held}: {what} {value}" for what, value in sources.items() if value)
     for path, laid in node.files:
         content = "content in the topology" if laid.source is None else f"from {laid.source}"

@@ -194,7 +194,7 @@ def _watch_counters(kept: Kept, as_json: bool) -> None:
     from rich.live import Live
 
     before: Sequence[Any] = ()
-    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+    with Live(console=Console(highlight=False, emoji=False), auto_refresh=False) as live:
         for rows in _each_second(kept):
             live.update(_table(rows, before), refresh=True)
             before = rows

@@ -180,10 +180,14 @@ class Replay(Generic[M]):
         for each in found:
             each.outbox.popleft()
         self.explained.append(sent)
-        if self.agrees is not None and len(found) > 1:
-            found = [each for each in found if self.agrees(each)] or found
-        self.histories = _distinct(found)
+        self.histories = _distinct(self._agreeing(found))
         self.followed[len(self.histories)] += 1
+
+    def _agreeing(self, histories: list[M]) -> list[M]:
+        """Those that agree with what the program has reported, if any does."""
+        if self.agrees is None or len(histories) == 1:
+            return histories
+        return [each for each in histories if self.agrees(each)] or histories
 
     def _matching(self, leaves: Sequence[M], name: Hashable) -> list[M]:
         return [each for each in leaves if each.outbox and self._reading.name(each.outbox[0]) == name]
@@ -262,7 +266,7 @@ class Replay(Generic[M]):
                 missing += 1
                 self._missing([(due[0].now_ns, due[0].outbox.popleft())], ())
                 alive = due[:1]
-            self.histories = _distinct([*alive, *dropped])
+            self.histories = _distinct(self._agreeing([*alive, *dropped]))
 
 
 def _is_due(machine: Machine[Any], until_ns: int) -> bool:

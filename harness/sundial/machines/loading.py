@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of a root that cannot start in it: for another processor, or without their loader or a library."""
+"""Programs of a root that cannot start in it: for another processor, or without their loader, a library or, of scripts,
+their interpreter."""
 
 from __future__ import annotations
 
@@ -33,6 +34,9 @@ PACKAGES = {
     "libz": "zlib1g",
 }
 """Debian's packages of libraries that are not called by their library."""
+OF_BUSYBOX = frozenset({"ash", "awk", "env", "sed", "sh"})
+"""Interpreters that the image has by itself."""
+_SCRIPT = re.compile(rb"#![ \t]*(/[!-~]+)")
 _CONF = re.compile(r"etc/ld\.so\.conf(\.d/[^/]+\.conf)?|etc/ld-musl-x86_64\.path")
 
 
@@ -94,6 +98,7 @@ class _Root:
         head = self._tree[path].head(HEADER_BYTES)
         kind = architecture(head)
         if kind is None:
+            yield from self._interpreting(path, head)
             return
         if kind != "amd64":
             yield Missing(path, f"is for {kind}, and machines are amd64")
@@ -102,6 +107,13 @@ class _Root:
             yield from self._loading(path)
         except BadElf as error:
             yield Missing(path, f"cannot be executed: it {error}")
+
+    def _interpreting(self, path: str, head: bytes) -> Iterator[Missing]:
+        script = _SCRIPT.match(head)
+        interpreter = script[1].decode() if script else ""
+        name = posixpath.basename(interpreter)
+        if script and script.end() < len(head) and name not in OF_BUSYBOX and self._file(interpreter) is None:
+            yield Missing(path, f"needs the program {interpreter}", name)
 
     def _loading(self, path: str) -> Iterator[Missing]:
         program = self._program(path)

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from sundial.machines.loading import missing, packages_of, programs_of
 from sundial.machines.merged import merge, read_initrd
 from sundial.machines.packed import write_cpio, write_erofs
 from sundial.machines.rootdisk import MODULES, boot_tree, shape_of
+from sundial.machines.rootmodules import MODULES_DEP, add_modules
 from sundial.machines.seals import SETTLED_NS, Book, read_summed, sha256_of, write_summed
 from sundial.machines.tree import BadTree, Entry, Tree, add_layer, place, read_folder, remove, size_of, walk
 from sundial.model.catalog import OUT
@@ -153,30 +154,35 @@ class Roots:
             shutil.rmtree(beside, ignore_errors=True)
         return place
 
-    def modules(self, image: Image, say: Say) -> list[Path]:
-        """Modules of the image's kernel that mount a file system, in the order to load them. Raises BadRoot,
-        HostLacks."""
+    def modules(self, image: Image, names: Sequence[str], field: str, say: Say) -> Path:
+        """The folder with modules of the image's kernel, called in the order to load them, and their modules.dep.
+        `field`: what needs them. Raises BadRoot, HostLacks."""
         packages = image.manifest.get("packages") or []
         found = [each for each in packages if str(each.get("name")).startswith("linux-image-") and "version" in each]
         if len(found) != 1:
-            what = f"the kernel of image {image.name}, recipe {image.recipe}, has no driver for it"
-            raise BadRoot("as", what, "as: memory, or the recipe distribution")
+            what = f"the kernel of image {image.name}, recipe {image.recipe}, has no such modules"
+            raise BadRoot(
+                field, what, "as: memory, or the recipe distribution" if field == "as" else "the recipe distribution"
+            )
         kernel = found[0]
-        place = self._folder / f"modules-{kernel['sha256'][:24]}"
+        key = hashlib.sha256(json.dumps([kernel["sha256"], names]).encode()).hexdigest()
+        place = self._folder / f"modules-{key[:24]}"
         if not place.is_dir():
             beside = Path(tempfile.mkdtemp(prefix=".modules-", dir=self._folder))
             try:
                 program = self._checkout / "images" / "packages" / "modules"
                 package = ["--package", f"{kernel['name']}={kernel['version']}", "--sha256", kernel["sha256"]]
-                command = [str(program), "--out", str(beside), "--cache", str(self._cache), *package, *MODULES]
+                command = [str(program), "--out", str(beside), "--cache", str(self._cache), *package, *names]
                 status, last = run_build(command, program.parent, say)
+                reason = last.removeprefix("images/packages/modules: ")
+                if status == BadInput.exit_code:
+                    raise BadRoot(field, reason, f"modules in package {kernel['name']}")
                 if status != 0:
-                    reason = last.removeprefix("images/packages/modules: ")
                     raise HostLacks(f"modules of the kernel could not be fetched: {reason or f'status {status}'}")
                 beside.rename(place)
             finally:
                 shutil.rmtree(beside, ignore_errors=True)
-        return sorted(place.iterdir())
+        return place
 
     def locks(self) -> list[dict[str, Any]]:
         """What packages were chosen, by the words that asked for them."""
@@ -212,12 +218,15 @@ class Roots:
                 raise BadTree(f"{has}, and a root may have {ENTRIES_MOST} with {BYTES_MOST}")
             base = read_initrd(image.initrd)
             tree = merge(base, added)
+            if sources.modules:
+                _add_modules(tree, self.modules(image, sources.modules, "modules", say))
             self._check_programs(sources, tree, say)
             disk = None
             if sources.held == "disk":
                 disk = write_erofs(tree, beside / "disk")
                 (beside / SHAPE).write_text(shape_of(tree))
-                digest = write_cpio(boot_tree(base["bin/busybox"], self.modules(image, say), disk), beside / "initrd")
+                drivers = self.modules(image, MODULES, "as", say).glob("*.ko")
+                digest = write_cpio(boot_tree(base["bin/busybox"], drivers, disk), beside / "initrd")
             else:
                 digest = write_cpio(tree, beside / "initrd")
             size = (beside / ("initrd" if disk is None else "disk")).stat().st_size
@@ -275,6 +284,7 @@ class _Sources:
     def __init__(self, roots: Roots, root: Root, say: Say) -> None:
         self._root = root
         self.held = root.held
+        self.modules = sorted(set(root.modules))
         try:
             locked = check_lock(root.lock, root.packages) if root.lock else None
         except Unusable as fault:
@@ -305,6 +315,7 @@ class _Sources:
             "packages": self._lock["sha256"] if self._lock else None,
             "oci": self.oci.digest if self.oci else None,
             "folder": self._folder,
+            "modules": hashlib.sha256(" ".join(self.modules).encode()).hexdigest() if self.modules else None,
         }
         return {name: digest for name, digest in found.items() if digest is not None}
 
@@ -314,7 +325,7 @@ class _Sources:
 
     def words(self) -> str:
         root = self._root
-        named = [*root.packages, *(Path(path).name for path in (root.oci, root.folder) if path)]
+        named = [*root.packages, *(Path(path).name for path in (root.oci, root.folder) if path), *self.modules]
         return ", ".join(named)
 
     def field_of(self, path: str, entry: Entry) -> str | None:
@@ -342,6 +353,11 @@ class _Sources:
             self._of_folder = {id(entry) for entry in upper.values()}
             _over(tree, upper)
         return tree
+
+
+def _add_modules(tree: Tree, folder: Path) -> None:
+    files = {path.name.partition("-")[2]: path.read_bytes() for path in sorted(folder.glob("*.ko"))}
+    add_modules(tree, files, (folder / MODULES_DEP).read_text())
 
 
 def _over(tree: Tree, upper: Tree) -> None:

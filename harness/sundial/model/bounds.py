@@ -34,8 +34,8 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)")
 FUNCTIONS_ALLOWED = f"{', '.join(PLAIN_FUNCTIONS)}, or a percentile from p0 to p99.999, such as p99"
 TEXT_MOST = 500
 ALLOWED = "text such as 'p99(rtt_us) < 900 where size = 1024 and transport = udp'"
-WITHOUT_RATE = "summary"
-"""The table that has no time of its own."""
+WITHOUT_RATE = ("summary", "figures")
+"""Tables that have no time of their own."""
 
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 UNITS: Mapping[str, Mapping[str, Fraction]] = {
@@ -346,7 +346,7 @@ def resolve(bound: Bound) -> Resolved:
     elif bound.function not in ("count", "rate"):
         raise BadInput(f"'{bound}': {bound.function}() needs a column", allowed=f"{bound.function}(rtt_us)")
     if bound.function == "rate":
-        if table == WITHOUT_RATE or quantity == "time":
+        if table in WITHOUT_RATE or quantity == "time":
             what = "times" if quantity == "time" else f"table {table}"
             raise BadInput(f"'{bound}': {what} have no rate", allowed="rate(), or rate of sizes, bytes or frames")
         quantity = f"{quantity} a second"

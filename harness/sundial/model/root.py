@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of others in a machine's file system: Debian packages, an OCI image, a folder of the host.
+"""Programs of others in a machine's file system: Debian packages, an OCI image, a folder of the host; and modules of
+the image's kernel.
 
 This is the topology's part; `hostfiles.py` checks that the host has these files, `machines/roots.py` makes the root.
 """
@@ -18,6 +19,7 @@ from sundial.model.fields import Marker, Strict
 from sundial.model.hostpath import HostPath
 
 PACKAGES_MOST = 64
+MODULES_MOST = 64
 PACKAGE_ALLOWED = "a Debian package such as redis-server, or with its version, redis-server=5:7.0.15-1~deb12u10"
 TAG_ALLOWED = "a tag of the archive, such as redis:7"
 
@@ -30,6 +32,8 @@ LOCKED = {
     "sha256": re.compile(r"[0-9a-f]{64}"),
 }
 """Fields of a package in a lock."""
+MODULE_ALLOWED = "a module of Linux, such as nfsd"
+_MODULE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _TAG = re.compile(r"[\w./:@-]{1,255}")
 
 
@@ -46,6 +50,18 @@ class PackageName(Marker):
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": f"^{_PACKAGE.pattern}$", "x-allowed": PACKAGE_ALLOWED}
+
+
+class ModuleName(Marker):
+    """A module of the kernel; `-` and `_` are one character, as for Linux."""
+
+    def parse(self, value: object) -> str:
+        if not isinstance(value, str) or not _MODULE.fullmatch(value):
+            raise BadInput(f"{value!r} is not a module", allowed=MODULE_ALLOWED)
+        return value.replace("-", "_")
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{_MODULE.pattern}$", "x-allowed": MODULE_ALLOWED}
 
 
 def read_lock(text: str, packages: Sequence[str]) -> list[dict[str, str]]:
@@ -91,6 +107,8 @@ class Root(Strict):
     """The image to take from `oci`, if there are several."""
     folder: Annotated[str, HostPath()] | None = None
     """Folder on this host; its files belong to root."""
+    modules: list[Annotated[str, ModuleName()]] = Field(default_factory=list, max_length=MODULES_MOST)
+    """Modules of the image's kernel, with those that they depend on, for modprobe. Recipe distribution only."""
     held: Literal["memory", "disk"] = Field(default="memory", alias="as")
     """memory: in the machine's main memory. disk: on a read-only device that all machines map; what is written is in
     memory."""
@@ -98,13 +116,13 @@ class Root(Strict):
     @property
     def sources(self) -> list[str]:
         """Names of its sources, the lowest first."""
-        named = {"packages": self.packages, "oci": self.oci, "folder": self.folder}
+        named = {"packages": self.packages, "oci": self.oci, "folder": self.folder, "modules": self.modules}
         return [name for name, value in named.items() if value]
 
     @model_validator(mode="after")
     def _has_a_source(self) -> Self:
-        if not self.packages and self.oci is None and self.folder is None:
-            raise BadInput("has no source", allowed="packages, oci or folder")
+        if not self.sources:
+            raise BadInput("has no source", allowed="packages, oci, folder or modules")
         if self.lock is not None and not self.packages:
             raise BadInput("has no packages", field="lock", allowed="packages in addition")
         if self.tag is not None and self.oci is None:

@@ -139,6 +139,27 @@ TABLES: Mapping[str, Mapping[str, Column]] = {
             )
         },
     },
+    "exchanges": {
+        "decoder": _text("Decoder that read it."),
+        "transport": _text("tcp or udp."),
+        "client": _text("Machine that asked."),
+        "server": _text("Machine that was asked."),
+        "port": _number("Port that was asked."),
+        "procedure": _text("What was asked for: PROGRAM.VERSION.PROCEDURE, types of records, or method and path."),
+        "start_ns": _ns("When the question was first sent."),
+        "end_ns": _ns("When its answer was first there, at the client's port."),
+        "rtt_ns": _ns("Round trip: `end_ns - start_ns`."),
+        "question_bytes": _bytes("Size of the question; none of http2."),
+        "answer_bytes": _bytes("Size of the answer; none of http2."),
+        "retransmissions": _number("How often the question was sent again as a datagram."),
+        "ok": Column("flag", "An answer arrived."),
+    },
+    "figures": {
+        "program": _text("Program that wrote it."),
+        "machine": _text("Machine of the program."),
+        "figure": _text("Name of the figure, as in the scenario."),
+        "value": _number("The number that was written."),
+    },
 }  # fmt: skip
 """In the order in which a column without a table is looked for."""
 

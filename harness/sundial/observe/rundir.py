@@ -20,6 +20,8 @@ PRODUCTS = (
     CHECK,
     "verify.json",
     "observed.parquet",
+    "exchanges.parquet",
+    "figures.parquet",
     "steps.parquet",
     "summary.csv",
     "report.html",

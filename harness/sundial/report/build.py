@@ -181,6 +181,8 @@ def _page(
         problem_count=(data.verify or {}).get("mismatches") or 0,
         unproven=(data.verify or {}).get("unproven") or [],
         after=_present(
+            tables_run.exchanges(data.verify),
+            tables_run.figures(data.verify),
             tables_run.classified(data.verify),
             tables_run.wires(data.counters),
             tables_run.devices(data.counters),

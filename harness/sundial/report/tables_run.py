@@ -16,6 +16,7 @@ Record = Mapping[str, Any]
 FIRST_COUNTERS = ("offered_frames", "tx_frames", "tx_bytes", "rx_frames", "rx_bytes")
 TROUBLE = ("adapter_full", "collisions", "excessive_collisions", "deferred")
 
+_SPREAD = ("min", "median", "max")
 LONG = 40
 """Longer text is broken into lines inside its cell."""
 
@@ -135,6 +136,43 @@ def classified(verify: Record | None) -> Table | None:
         for kind, count in kinds.items()
     )
     return Table("Frames outside calls", (Column("kind", "word"), Column("frames")), rows)
+
+
+def exchanges(verify: Record | None) -> Table | None:
+    """What decoders matched, questions alike together."""
+    found = [each for each in (verify or {}).get("exchanges") or [] if isinstance(each, Mapping)]
+    if not found:
+        return None
+    rows = tuple(
+        (
+            *(str(each[name]) for name in ("decoder", "transport", "client", "server", "port", "procedure")),
+            *(whole(each[name]) for name in ("exchanges", "answered", "retransmissions")),
+            *(
+                decimal(value if value is None else value / 1e3)
+                for value in (each[f"rtt_ns_{name}"] for name in _SPREAD)
+            ),
+        )
+        for each in found
+    )
+    named = words("decoder", "transport", "from", "to", "port", "procedure")
+    counted = numbers("questions", "answered", "retransmissions", *(f"{name} (µs)" for name in _SPREAD))
+    return Table("Round trips that decoders read", (*named, *counted), rows)
+
+
+def figures(verify: Record | None) -> Table | None:
+    """Numbers that programs wrote."""
+    found = [each for each in (verify or {}).get("figures") or [] if isinstance(each, Mapping)]
+    if not found:
+        return None
+    rows = tuple(
+        (
+            *(str(each[name]) for name in ("program", "machine", "figure")),
+            whole(each["values"]),
+            *(decimal(each[f"value_{name}"], 3) for name in _SPREAD),
+        )
+        for each in found
+    )
+    return Table("Figures of programs", (*words("program", "machine", "figure"), *numbers("values", *_SPREAD)), rows)
 
 
 def facts(run: Record) -> Table:

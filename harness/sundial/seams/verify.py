@@ -118,7 +118,7 @@ class Bound(Form):
 
     bound: str
     """The bound as written."""
-    table: Literal["samples", "observed", "summary", "counters"]
+    table: Literal["samples", "observed", "summary", "counters", "exchanges", "figures"]
     limit: str
     """The comparison and the limit, with its unit."""
     seen: float | None
@@ -129,6 +129,36 @@ class Bound(Form):
     met: bool
     words: str
     """What was seen, with its unit."""
+
+
+class Exchanges(Form):
+    """Questions alike that a decoder matched with answers (exchanges.parquet); times in ns, by the client's port."""
+
+    decoder: str
+    transport: Literal["tcp", "udp"]
+    client: str
+    server: str
+    port: Natural
+    procedure: str
+    exchanges: Natural
+    answered: Natural
+    retransmissions: Natural
+    rtt_ns_min: float | None
+    rtt_ns_median: float | None
+    rtt_ns_max: float | None
+
+
+class Figure(Form):
+    """Numbers that a program wrote on a machine (figures.parquet)."""
+
+    program: str
+    machine: str
+    figure: str
+    """Its name in the scenario."""
+    values: Natural
+    value_min: float
+    value_median: float
+    value_max: float
 
 
 class Check(Form):
@@ -167,7 +197,11 @@ class Verification(Form):
     steps: Steps | None = None
     """Left out if the run has no traces."""
     remarks: Items[str] | None = None
-    """Only of a capture from elsewhere: what was learned from it, and what in it was not read."""
+    """Of a capture from elsewhere: what was learned from it, and what in it was not read. What decoders have read."""
+    exchanges: Items[Exchanges] | None = None
+    """Left out if no decoder found one."""
+    figures: Items[Figure] | None = None
+    """Left out if no program has any."""
 
     def document(self) -> dict[str, Any]:
         """The verdict as it is written."""

@@ -20,6 +20,7 @@ from sundial.model.bounds import COMPARISONS, Bound, Resolved, Test, parse, reso
 from sundial.model.tables import TABLES
 from sundial.verify.findings import Finding, as_table
 from sundial.verify.summary import of_calls
+from sundial.verify.workload import PROGRAM_TABLES
 
 FIELD = "bound"
 """Fields of findings begin with it (rule `expect.metric`)."""
@@ -97,10 +98,14 @@ def of_scenario(scenario: Mapping[str, Any]) -> list[Bound]:
 
 
 def tables_of(
-    samples: pl.DataFrame, observed: pl.DataFrame, counters: Mapping[str, Any] | None
+    samples: pl.DataFrame,
+    observed: pl.DataFrame,
+    counters: Mapping[str, Any] | None,
+    of_programs: Mapping[str, pl.DataFrame],
 ) -> dict[str, pl.DataFrame]:
-    """The tables that bounds are about, by name."""
+    """The tables that bounds are about, by name. `of_programs`: those of PROGRAM_TABLES that are there."""
     return {
+        **{name: of_programs.get(name, pl.DataFrame(schema=schema)) for name, schema in PROGRAM_TABLES.items()},
         "samples": samples.select(list(TABLES["samples"])),
         "observed": observed.select(list(TABLES["observed"])),
         "summary": of_calls(samples),
@@ -178,7 +183,7 @@ def _of(bound: Bound, values: pl.Series) -> Fraction:
 
 def _sum(values: pl.Series) -> Fraction:
     """Exact, of floats too."""
-    if values.dtype.is_float():
+    if values.dtype.is_float() or values.dtype.is_decimal():
         return sum((Fraction(each) for each in values.to_list()), Fraction(0))
     return Fraction(values.cast(pl.Int128).sum())
 
@@ -218,9 +223,11 @@ def measured_all(run_dir: Path, measures: Sequence[Bound]) -> Sequence[Outcome |
     """The same of several."""
     try:
         samples = pl.read_parquet(run_dir / "samples.parquet")
+        files = {name: run_dir / f"{name}.parquet" for name in PROGRAM_TABLES}
+        of_programs = {name: pl.read_parquet(file) for name, file in files.items() if file.is_file()}
         observed = pl.read_parquet(run_dir / "observed.parquet")
         counters = json.loads((run_dir / "wire" / "counters.json").read_bytes())
     except (OSError, ValueError, pl.exceptions.PolarsError):
         return [None] * len(measures)
-    tables = tables_of(samples, observed, counters)
+    tables = tables_of(samples, observed, counters, of_programs)
     return [evaluate(measure, tables, counters.get("virtual_ns")) for measure in measures]

@@ -55,11 +55,15 @@ class Verification:
     """Of a scenario with `expect.check`, each with its words, met ones too."""
     remarks: list[str] | None = None
     """Of a capture from elsewhere: what was learned from it, and what in it was not read. What decoders have read."""
+    exchanges: list[dict[str, Any]] | None = None
+    """Questions that decoders matched with answers, those alike together."""
+    figures: list[dict[str, Any]] | None = None
+    """Numbers that programs wrote, those of one name together."""
 
     def to_json(self) -> dict[str, Any]:
         """The document as written."""
         document = {"version": VERSION, **asdict(self)}
-        for name in ("steps", "bounds", "checks", "remarks"):
+        for name in ("steps", "bounds", "checks", "remarks", "exchanges", "figures"):
             if document[name] is None:
                 del document[name]
         return document
@@ -142,6 +146,31 @@ def _group_json(row: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]
             for way in _WAYS
         },
     }
+
+
+def exchanges_json(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Exchanges alike together, in the order of the first of each; times in ns."""
+    alike = ["decoder", "transport", "client", "server", "port", "procedure"]
+    return table.group_by(alike, maintain_order=True).agg(
+        exchanges=pl.len(),
+        answered=pl.col("ok").sum(),
+        retransmissions=pl.col("retransmissions").sum(),
+        **_spread("rtt_ns"),
+    ).to_dicts()  # fmt: skip
+
+
+def figures_json(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Numbers of one figure of a program on a machine together."""
+    values = table.with_columns(pl.col("value").cast(pl.Float64))
+    alike = ["program", "machine", "figure"]
+    return values.group_by(alike, maintain_order=True).agg(values=pl.len(), **_spread("value")).to_dicts()
+
+
+def _spread(column: str) -> dict[str, pl.Expr]:
+    """Least, median and greatest value; null if there is none."""
+    values = pl.col(column)
+    parts = {"min": values.min(), "median": values.median(), "max": values.max()}
+    return {f"{column}_{name}": part.cast(pl.Float64) for name, part in parts.items()}
 
 
 def problems_json(

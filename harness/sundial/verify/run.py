@@ -39,7 +39,15 @@ from sundial.verify.headers.arp import unresolved
 from sundial.verify.headers.ports import homes, ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
-from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json, settled_groups_json
+from sundial.verify.result import (
+    IDENTITY,
+    Verification,
+    exchanges_json,
+    figures_json,
+    groups_json,
+    problems_json,
+    settled_groups_json,
+)
 from sundial.verify.samples import RunSamples, load_samples
 from sundial.verify.segment import contentions, network_of
 from sundial.verify.sockets import flows
@@ -55,7 +63,15 @@ from sundial.verify.sockets.time_outs import check_time_outs
 from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
 from sundial.verify.wires import check_wires, held_back
-from sundial.verify.workload import Settled, own_transports, sampled_names, socket_protocols, verifiers
+from sundial.verify.workload import (
+    PROGRAM_TABLES,
+    Background,
+    Settled,
+    own_transports,
+    sampled_names,
+    socket_protocols,
+    verifiers,
+)
 from sundial.whole import whole
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
@@ -167,7 +183,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     all_calls = pl.concat([analysis.calls, *(each.calls for each in settled)], how="diagonal_relaxed")
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
     observed = _observed(samples, _stamped(observed, all_calls, network), failed)
-    outcomes = _bounds(run, samples, observed)
+    of_programs = _of_programs(background)
+    outcomes = _bounds(run, samples, observed, of_programs)
     checked = _checks(run)
     findings = pl.concat([findings, bounds.check(outcomes), checks.check(checked)])
 
@@ -195,19 +212,37 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         bounds=[each.to_json() for each in outcomes] or None,
         checks=[each.to_json() for each in checked] or None,
         remarks=[line for each in background for line in each.remarks] or None,
+        exchanges=exchanges_json(of_programs["exchanges"]) or None,
+        figures=figures_json(of_programs["figures"]) or None,
     )
+    for name, table in of_programs.items():
+        if table.height:
+            with whole(run_dir / f"{name}.parquet") as beside:
+                table.write_parquet(beside)
     with whole(run_dir / "observed.parquet") as beside:
         observed.write_parquet(beside)
     verification.write(run_dir / "verify.json")
     return verification
 
 
-def _bounds(run: RunDirectory, samples: RunSamples, observed: pl.DataFrame) -> list[bounds.Outcome]:
+def _of_programs(background: Sequence[Background]) -> dict[str, pl.DataFrame]:
+    """The tables of PROGRAM_TABLES, of all kinds."""
+    return {
+        name: pl.concat(
+            [pl.DataFrame(schema=schema), *(each.tables[name] for each in background if name in each.tables)]
+        )
+        for name, schema in PROGRAM_TABLES.items()
+    }
+
+
+def _bounds(
+    run: RunDirectory, samples: RunSamples, observed: pl.DataFrame, of_programs: Mapping[str, pl.DataFrame]
+) -> list[bounds.Outcome]:
     """What the scenario's bounds came to; no table is made where it has none."""
     asked = bounds.of_scenario(run.document.get("scenario") or {})
     if not asked:
         return []
-    tables = bounds.tables_of(samples.table, observed, run.counters)
+    tables = bounds.tables_of(samples.table, observed, run.counters, of_programs)
     virtual_ns = (run.document.get("time") or {}).get("virtual_ns")
     return [bounds.evaluate(each, tables, virtual_ns) for each in asked]
 

@@ -38,6 +38,22 @@ OBSERVED: dict[str, type[pl.DataType]] = {
 """What was observed of a call."""
 
 
+EXCHANGES: dict[str, Any] = {
+    "decoder": pl.String, "transport": pl.String, "client": pl.String, "server": pl.String, "port": pl.Int64,
+    "procedure": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64, "rtt_ns": pl.Int64, "question_bytes": pl.Int64,
+    "answer_bytes": pl.Int64, "retransmissions": pl.Int64, "ok": pl.Boolean,
+}  # fmt: skip
+"""Questions that a decoder matched with their answers; times by the captures."""
+
+FIGURES: dict[str, Any] = {
+    "program": pl.String, "machine": pl.String, "figure": pl.String, "value": pl.Decimal(38, 9),
+}  # fmt: skip
+"""Numbers that programs wrote to their outputs."""
+
+PROGRAM_TABLES: Mapping[str, Mapping[str, Any]] = {"exchanges": EXCHANGES, "figures": FIGURES}
+"""What `app: command` has instead of samples; NAME.parquet in a run's directory, where there are rows."""
+
+
 def _no_classes() -> pl.DataFrame:
     return pl.DataFrame(schema=CLASSES)
 
@@ -52,11 +68,12 @@ def retransmissions(kind: str, observed: pl.DataFrame) -> dict[str, int]:
 @dataclass(frozen=True)
 class Background:
     """Traffic of a workload that belongs to no call: `classes` are CLASSES without `call`; `remarks`: what was read in
-    it, one a line."""
+    it, one a line; `tables`: those of PROGRAM_TABLES."""
 
     findings: pl.DataFrame = field(default_factory=none)
     classes: pl.DataFrame = field(default_factory=lambda: _no_classes().drop("call"))
     remarks: Sequence[str] = ()
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from click.testing import Result
 from sundial import faults
 from sundial.cli import rooms
 from sundial.cli.main import status_of, sundial
+from sundial.cli.talk import show_error
 from sundial.errors import BadInput, HostLacks, InternalError, RunFailed, VerificationFailed, from_host
 from sundial.model.catalog import ROOT
 
@@ -151,3 +152,9 @@ def test_ctrl_c_while_python_starts(module: str, tmp_path: Path) -> None:
     launch = [sys.executable, "-P", "-S", str(harness / "sundial" / "cli" / "__main__.py")]  # as ./sundial does
     done = subprocess.run([*launch, "ls"], capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "sundial: interrupted\n")
+
+
+def test_a_line_number_is_no_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    """`:100:` is one in the markup of rich."""
+    show_error(BadInput("is unknown", file="mine.yaml", line=100), as_json=False)
+    assert ":100: is unknown" in capsys.readouterr().err

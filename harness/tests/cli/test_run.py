@@ -33,6 +33,13 @@ def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
     assert (request.experiment.seed, request.cold, request.connect, request.out) == (7, True, "qemu:///session", None)
 
 
+def test_an_event_of_a_wire_behind_the_end_is_named(call: Call, fake: Any) -> None:
+    events = "timeline=[{at: 2499 ms, cut: lan}, {at: 2500 ms, heal: lan}]"
+    result = call("run", "partition", "--set", events)
+    late = [line for line in result.stdout.splitlines() if line.startswith("warning")]
+    assert late == ["warning  timeline.1: heal at 2.5 s was not reached: the run ended at 2.500 s"]
+
+
 @pytest.mark.parametrize("words", [("run", "quickstart"), ("up", "office"), ("reproduce", "bilas97")])
 def test_a_place_for_runs_that_cannot_be_written_to_is_named_before_anything_begins(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]

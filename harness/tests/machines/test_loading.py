@@ -104,7 +104,7 @@ def test_a_program_for_another_processor_is_named(whole: Tree) -> None:
     program = bytearray(whole["usr/bin/program"].read())
     struct.pack_into("<H", program, 18, 183)
     whole["usr/bin/program"] = file(bytes(program), 0o755)
-    whole["usr/bin/script"] = file(b"#!/bin/none\n", 0o755)
+    whole["usr/bin/script"] = file(b"#!/bin/sh\n", 0o755)
     assert said(whole) == ["/usr/bin/program is for arm64, and machines are amd64"]
     assert architecture(b"\x7fELF\x02\x02" + bytes(12) + b"\0\x16") == "s390x"
     assert architecture(b"text") is None
@@ -129,3 +129,17 @@ def test_names_that_debian_gives_to_packages_of_libraries() -> None:
     assert packages_of("libc.so.6") == ["libc6"]
     assert packages_of("libz.so.1") == ["zlib1g"]
     assert packages_of("ld-musl-x86_64.so.1") == packages_of("libc.musl-x86_64.so.1") == ["musl"]
+
+
+def test_a_script_without_its_interpreter_is_named() -> None:
+    tree: Tree = {
+        "bin/one": file(b"#!/usr/bin/perl -w\n", 0o755),
+        "bin/two": file(b"#! /bin/sh\n", 0o755),
+        "bin/three": file(b"#!/opt/perl\n", 0o755),
+        "bin/four": file(b"#!", 0o755),
+        "bin/five": file(b"#!/" + b"x" * 200, 0o755),
+        "opt/perl": file(b"", 0o755),
+    }
+    with_folders(tree)
+    assert [str(each) for each in missing(tree, programs_of(tree))] == ["/bin/one needs the program /usr/bin/perl"]
+    assert "perl" in packages_of("perl")

@@ -283,3 +283,59 @@ def test_a_lock_that_does_not_fit_is_one_line(
     with pytest.raises(BadRoot, match=said) as refused:
         roots.ensure(Root(packages=["aa"], lock=lock_of(tmp_path, asked, package)), image, lambda _: None)
     assert refused.value.field == "lock"
+
+
+MODULES_PROGRAM = """\
+#!/usr/bin/env python3
+# A builder of modules that needs no network.
+import sys
+from pathlib import Path
+
+out, names = Path(sys.argv[sys.argv.index("--out") + 1]), sys.argv[9:]
+if "nosuch" in names:
+    print("images/packages/modules: kernel module nosuch: not in the kernel package", file=sys.stderr)
+    sys.exit(2)
+for number, name in enumerate(["virtio", *names]):
+    (out / f"{number:02}-{name}.ko").write_text(f"new {name}")
+(out / "modules.dep").write_text("virtio.ko: other.ko\\n" + "".join(f"{name}.ko: virtio.ko\\n" for name in names))
+"""
+
+
+@pytest.fixture
+def with_kernel(roots: Roots, image: Image, tmp_path: Path) -> Image:
+    """An image whose kernel has modules."""
+    program = tmp_path / "images" / "packages" / "modules"
+    program.write_text(MODULES_PROGRAM)
+    program.chmod(0o755)
+    tree: Tree = {
+        "init": file(b"#!/bin/sh\n", 0o755),
+        "bin/busybox": file(b"busybox"),
+        "lib/modules/6.1/modules.dep": file(b"virtio.ko:\n"),
+        "lib/modules/6.1/virtio.ko": file(b"old virtio"),
+    }
+    with_folders(tree)
+    kernel = {"name": "linux-image-6.1", "version": "6.1-1", "sha256": "d" * 64}
+    digest = write_cpio(tree, tmp_path / "initrd")
+    return replace(image, initrd_sha256=digest, manifest={"cmdline": "", "packages": [kernel]})
+
+
+def test_modules_are_beside_those_of_the_image(roots: Roots, with_kernel: Image) -> None:
+    root = roots.ensure(Root(modules=["nfsd", "nfs-acl"]), with_kernel, lambda _: None)
+    found = {path: data for path, data in files(root).items() if path.startswith("lib/modules")}
+    assert found == {
+        "lib/modules/6.1/modules.dep": b"virtio.ko:\nnfs_acl.ko: virtio.ko\nnfsd.ko: virtio.ko\n",
+        "lib/modules/6.1/virtio.ko": b"old virtio",
+        "lib/modules/6.1/nfs_acl.ko": b"new nfs_acl",
+        "lib/modules/6.1/nfsd.ko": b"new nfsd",
+    }
+    assert list(root.manifest["sources"]) == ["modules"] == Root(modules=["nfsd"]).sources
+    assert roots.ensure(Root(modules=["nfsd"]), with_kernel, lambda _: None).initrd != root.initrd
+
+
+def test_modules_that_cannot_be_had(roots: Roots, image: Image, with_kernel: Image) -> None:
+    with pytest.raises(BadRoot, match="kernel module nosuch: not in the kernel package") as refused:
+        roots.ensure(Root(modules=["nosuch"]), with_kernel, lambda _: None)
+    assert (refused.value.field, refused.value.allowed) == ("modules", "modules in package linux-image-6.1")
+    with pytest.raises(BadRoot, match="has no such modules") as refused:
+        roots.ensure(Root(modules=["nfsd"]), image, lambda _: None)
+    assert (refused.value.field, refused.value.allowed) == ("modules", "the recipe distribution")

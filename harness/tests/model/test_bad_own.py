@@ -122,12 +122,13 @@ MISTAKES = [
     ("files: {/x: {content: x, mode: '4644'}}", "files./x.mode: '4644' sets the owner's set-id bit without the owner's execute bit; allowed: the owner's execute bit too, such as '4744'"),
     ("files: {/x: {content: x, mode: '2744'}}", "files./x.mode: '2744' sets the group's set-id bit without the group's execute bit; allowed: the group's execute bit too, such as '2754'"),
 ]  # fmt: skip
-ROOT_SOURCES = "packages, oci or folder"
+ROOT_SOURCES = "packages, oci, folder or modules"
 PACKAGES = "a Debian package such as redis-server, or with its version, redis-server=5:7.0.15-1~deb12u10"
 LOCKS = "what sundial images packages --lock writes for these packages"
 LAYOUTS = "the folder of an OCI layout, its tar archive, or an archive that docker save writes"
 MISTAKES += [
     ("root: {}", f"root: has no source; allowed: {ROOT_SOURCES}"),
+    ("root: {modules: [Nfsd.ko]}", "root.modules.0: 'Nfsd.ko' is not a module; allowed: a module of Linux, such as nfsd"),
     ("root: {tag: x, folder: folder}", "root.tag: has no archive; allowed: oci in addition"),
     ("root: {packages: [Redis]}", f"root.packages.0: 'Redis' is not a package; allowed: {PACKAGES}"),
     ("root: {packages: ['hello:arm64']}", f"root.packages.0: 'hello:arm64' names architecture arm64, and machines are amd64; allowed: {PACKAGES}"),
@@ -236,7 +237,12 @@ def test_a_root_is_a_machines_own_or_that_of_defaults(folder: Path) -> None:
     assert (server.root.packages, server.root.held) == (["redis-server", "x11-common=1:7.7+23"], "memory")
     assert client.boots_its_own
     dumped = load_topology(str(path)).model_dump(mode="json", exclude_none=True)
-    assert dumped["machines"]["client"]["root"] == {"packages": [], "folder": str(folder / "folder"), "as": "disk"}
+    assert dumped["machines"]["client"]["root"] == {
+        "packages": [],
+        "folder": str(folder / "folder"),
+        "modules": [],
+        "as": "disk",
+    }
 
 
 def test_a_recorded_topology_is_read_again_without_the_files(folder: Path) -> None:

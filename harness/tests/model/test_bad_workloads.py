@@ -95,8 +95,6 @@ RULES = [
     ("grpc", "bdp_probe: true", "bdp_probe: bdp_probe sends PINGs, which control_frames: none rejects; allowed: control_frames: counted"),
     ("iperf3", "socket_buffer: 425985", "socket_buffer: 425985 bytes are more than Linux grants; allowed: up to 425984"),
     ("dce sss", "trace: steps, sizes: [16]", "trace: the steps of dce are not known on 'server', which boots ssscore; allowed: none, names of functions, or machines that boot linux"),
-    ("rpyc", "die: {call: 3}, containers: [list, tuple]", "die: die allows one connection of each client, and there are 2; allowed: one series, container, distance and tcp_nodelay"),
-    ("rpyc", "die: {call: 3}, series: 2, tcp_nodelay: [true, false], functions: 1", "die: die allows one connection of each client, and there are 4; allowed: one series, container, distance and tcp_nodelay"),
     ("sss", "transports: udp, depth: 2", f"depth: depth 2 is not supported over udp, {WAITS}; allowed: 1, or the transports {MBCF}"),
     ("sss", "transports: [mbcf3, udp], ack: false", f"ack: ack: false has no effect over udp, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
     ("sss", "transports: udp, one_way: true, procedures: sink", f"one_way: one_way is not supported over udp: libtirpc always waits for a reply; allowed: transports: tcp, {MBCF}"),

@@ -140,7 +140,7 @@ def test_units_are_exact() -> None:
         ("count() < 5 where transport < udp", "transport is text; allowed: =, !="),
         ("count() < 5 where ok = yes", "ok cannot be yes; allowed: true or false"),
         ("count() < 5 where size = 4 ms", "ms is not a unit of max(size)"),
-        ("max(rtt_us) < 5 where port = a:eth0", "no table has all of rtt_us, port"),
+        ("max(rtt_us) < 5 where tx_frames = 4", "no table has all of rtt_us, tx_frames"),
         ("max(samples.rtt_us) < 5 where observed.size = 4", "columns of tables samples and observed"),
         (" ", "is not a bound"),
         (5, "5 is not a bound"),

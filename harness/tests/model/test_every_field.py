@@ -102,7 +102,7 @@ def documents() -> dict[str, Document]:
             first = {**data, "segments": {name: segment, **data["segments"]}}
             found.setdefault(segment["kind"], Document("topology", first, ("segments", name)))
     found["topology"] = replace(next(iter(found.values())), root=())
-    for data in shipped("scenario"):
+    for data in (each for each in shipped("scenario") if isinstance(each["topology"], str)):
         for each in data["workloads"]:
             one = {"description": "d", "topology": data["topology"], "workloads": [each]}
             found.setdefault(f"{each['app']}-calls", Document("scenario", one, ("workloads", 0)))

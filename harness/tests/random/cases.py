@@ -30,6 +30,9 @@ IMAGES_DRAWN = ("linux", "linux", "linux", "linux", "ssscore", "ssscore", "linux
 """An image's share; a tree of which some are not built leaves those out."""
 TOPOLOGY, SCENARIO = "topology.yaml", "scenario.yaml"
 
+SERVERLESS = frozenset(("dce", "grpc", "rpyc", "sunrpc"))
+"""Whose clients make calls that fail where no server is reached."""
+
 CALLS_IN_ALL, PACKETS_MOST = 250, 2500
 """Most calls of a case, and about the most packets of its messages: a run takes seconds, not minutes."""
 
@@ -82,7 +85,7 @@ def _scenario(draw: st.DrawFn, net: Net, works: list[dict[str, Any]]) -> dict[st
         found["start"] = draw(st.sampled_from(("1 s", "5 s")))
     # What MBCF does when nothing passes for a while is not verified well enough: mbcf.close, mbcf.ack.
     if not net.calm and all({*work.get("transports", ())} <= {"udp", "tcp"} for work in works) and draw(seldom(3)):
-        events = draw(timelines(net))
+        events = draw(timelines(net, may_stay={work["app"] for work in works} <= SERVERLESS))
         found |= {"timeline": events} if events else {}
     expect = {}
     if not net.calm or any("die" in work for work in works):

@@ -7,14 +7,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.random.fields import seldom
 from tests.random.networks import Net, impairments
 
 CHANGING = frozenset(("link", "switch"))
 
 
 @st.composite
-def timelines(draw: st.DrawFn, net: Net) -> list[dict[str, Any]]:
-    """Events on a segment that supports them; none where there is none."""
+def timelines(draw: st.DrawFn, net: Net, *, may_stay: bool = False) -> list[dict[str, Any]]:
+    """Events on a segment that supports them; none where there is none. `may_stay`: the last cut may be for good."""
     able = [name for name, segment in net.segments.items() if segment["kind"] in CHANGING]
     if not able:
         return []
@@ -32,6 +33,8 @@ def timelines(draw: st.DrawFn, net: Net) -> list[dict[str, Any]]:
             at_us += draw(st.integers(1, 300_000))
             found.append({"at": f"{at_us} us", "heal": name})
         at_us += 1
+    if may_stay and draw(seldom(4)):
+        found.append({"at": f"{at_us} us", "cut": draw(st.sampled_from([name, *net.segments[name]["ports"]]))})
     return found
 
 

@@ -19,6 +19,7 @@ from sundial.workloads.dce.expect import SIZE_MOST as DCE_MOST
 from sundial.workloads.grpc.model import versions_of
 from sundial.workloads.mbcf import transports as over_mbcf
 from sundial.workloads.raw.expect import TCP_LEAST
+from sundial.workloads.rpyc.model import Rpyc
 from sundial.workloads.server_death import ServerDeath
 from sundial.workloads.sockets import LINUX, TCP_MTU_LEAST
 from sundial.workloads.sunrpc.scenario import RINGS, TRANSPORTS, VRPC, Dying, SunRpc
@@ -343,15 +344,9 @@ def _twelve(place: Place) -> dict[str, Any]:
     }
 
 
-@st.composite
-def _rpyc(draw: st.DrawFn, place: Place) -> dict[str, Any]:
-    found = _twelve(place)
-    found |= {"port": 18861 + 2 * place.number if place.number else None}
-    death = draw(found["die"])
-    found["die"] = death
-    if death is not None:
-        found |= {"series": None, "containers": ["list"], "distance": ["zip"], "tcp_nodelay": None}
-    return found
+def _rpyc(place: Place) -> Strategy:
+    port = 18861 + 2 * place.number if place.number else None
+    return st.just({**_twelve(place), "port": port, "distance": of_field(Rpyc, "distance")})
 
 
 @st.composite

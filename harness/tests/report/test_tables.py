@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sundial.report.tables import bounds, key_numbers, problems, rules_of
+from sundial.report.tables import DASH, bounds, key_numbers, problems, rules_of
+from sundial.report.tables_run import exchanges, figures
 from sundial.report.workload import Look
 
 CURVE = ("echo-client", "udp", "echo")
@@ -49,3 +50,17 @@ def test_mismatches_name_their_rules_which_are_explained() -> None:
     assert (name, severity, [title for title, _ in parts]) == (
         "ip.id", "error", ["Checked", "Source", "Causes", "In Wireshark"]
     )  # fmt: skip
+
+
+def test_round_trips_of_decoders_and_figures_of_programs_have_tables() -> None:
+    alike = {"decoder": "dns", "transport": "udp", "client": "c", "server": "s", "port": 53, "procedure": "A"}
+    counts = {"exchanges": 2, "answered": 0, "retransmissions": 1}
+    spread = {"rtt_ns_min": 1500.0, "rtt_ns_median": None, "rtt_ns_max": 2500.0}
+    table = exchanges({"exchanges": [{**alike, **counts, **spread}]})
+    assert table is not None
+    assert table.rows == (("dns", "udp", "c", "s", "53", "A", "2", "0", "1", "1.5", DASH, "2.5"),)
+    figure = {"program": "p", "machine": "m", "figure": "f", "values": 1}
+    table = figures({"figures": [{**figure, "value_min": 1.0, "value_median": 1.0, "value_max": 1.0}]})
+    assert table is not None
+    assert table.rows == (("p", "m", "f", "1", "1.000", "1.000", "1.000"),)
+    assert exchanges({}) is None is figures(None)

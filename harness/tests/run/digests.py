@@ -83,11 +83,12 @@ def put(entries: list[dict[str, Any]], record: Mapping[str, Any], files: Mapping
 
 def main(scenarios: list[str]) -> None:
     from sundial.model.catalog import names
-    from tests.run.smallest import run_first_variant
+    from tests.run.smallest import PACKAGED, run_first_variant
 
     shipped = names("scenario")
     table = {name: entries for name, entries in (load() if TABLE.exists() else {}).items() if name in shipped}
-    for scenario in scenarios or shipped:
+    table |= {name: [] for name in PACKAGED}
+    for scenario in (each for each in scenarios or shipped if each not in PACKAGED):
         with tempfile.TemporaryDirectory(prefix="digests-") as folder:
             run = run_first_variant(scenario, Path(folder) / scenario)
             record = json.loads((run / "run.json").read_text())

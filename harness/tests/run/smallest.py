@@ -12,8 +12,21 @@ from sundial.model.catalog import FOLDERS
 from sundial.model.load import load_experiments
 from tests.run.served import passed
 
-WHOLE = {"mbcf-operations", "partition", "shrimp-rpc-sweep", "sss-mixed", "sss-rpc-sweep", "store", "vmmc-operations"}
+WHOLE = {
+    "etcd",
+    "mbcf-operations",
+    "nfs",
+    "partition",
+    "redis",
+    "shrimp-rpc-sweep",
+    "sss-mixed",
+    "sss-rpc-sweep",
+    "store",
+    "vmmc-operations",
+}
 """Small enough to be run as they are, or of another time without their calls."""
+PACKAGED = {"etcd", "nfs", "redis"}
+"""With programs of Debian's packages, which apt chooses on each host: at night, with the network, and always twice."""
 
 
 def smallest(scenario: str) -> Iterator[str]:

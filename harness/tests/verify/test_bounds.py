@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sundial.errors import BadInput
 from sundial.model.bounds import parse
 from sundial.model.tables import TABLES
 from sundial.observe import SAMPLE_COLUMNS
@@ -20,6 +22,7 @@ from sundial.verify.result import IDENTITY
 from sundial.verify.rules import rule_of
 from sundial.verify.run import _OBSERVED, _SAMPLED
 from sundial.verify.summary import of_calls
+from sundial.verify.workload import FIGURES, PROGRAM_TABLES
 
 SAMPLE = {
     "scenario": "s", "series": 0, "client": "c1", "server": "s1", "transport": "udp", "app": "raw-client",
@@ -109,6 +112,16 @@ def test_rates_are_by_the_second_between_the_first_begin_and_the_last_end() -> N
     assert not seen("rate() >= 0", [{"start_ns": 0, "rtt_ns": 0}]).met  # no time, no rate
 
 
+def test_figures_of_programs_are_exact_and_have_no_rate() -> None:
+    rows = [{"program": "p", "machine": "m", "figure": "f", "value": Decimal(text)} for text in ("0.1", "0.2")]
+    table = pl.DataFrame(rows, schema=FIGURES)
+    texts = ["sum(value) == 0.3", "mean(value) == 0.15", "max(value) == 0.2", "p50(value) == 0.15", "p0(value) == 0.1"]
+    assert [seen(f"{text} where figure = f", [], figures=table).met for text in texts] == [True] * 5
+    assert seen("count() == 1 where figures.value > 0.1", [], figures=table).met
+    with pytest.raises(BadInput, match="table figures have no rate"):
+        parse("rate(figures.value) > 1")
+
+
 def test_calls_before_the_measured_ones_count_where_a_condition_names_them() -> None:
     rows = [{"warmup": True}, {"warmup": False}, {"warmup": False}]
     assert [seen(text, rows).met for text in ("count() == 2", "count() == 1 where warmup = true")] == [True, True]
@@ -173,6 +186,9 @@ def test_the_columns_for_validation_are_those_that_are_written() -> None:
     written = [*(name for name in IDENTITY if name != "call"), *_SAMPLED, *_OBSERVED, "retransmissions", "verdict"]
     assert set(TABLES["observed"]) == set(written)
     assert set(TABLES["summary"]) == set(of_calls(table_of([{}])).columns)
+    assert {name: list(TABLES[name]) for name in PROGRAM_TABLES} == {
+        name: list(schema) for name, schema in PROGRAM_TABLES.items()
+    }
     assert set(TABLES["counters"]) == {"segment", "kind", "port", *Port.model_fields}
 
 

@@ -72,6 +72,16 @@ def test_the_exchange_passes_wherever_tcp_cuts_it(size: int) -> None:
     assert (judged.calls, judged.counts["HEADERS frame"], judged.counts["DATA frame"]) == (2, 5, 3)
 
 
+@pytest.mark.parametrize("size", [0, 7])
+def test_a_round_trip_ends_when_the_response_has_come_to_its_end(size: int) -> None:
+    one, two = DECODER.judge(talk(size=size).traffic(90_000)).exchanges
+    assert one.procedure == two.procedure == "GET /"
+    assert one.sent_ns <= two.sent_ns < one.answered_ns <= two.answered_ns
+    cut = talk()
+    cut.back = [(at, data[: -len(TRAILERS)]) for at, data in cut.back]
+    assert DECODER.judge(cut.traffic(90_000, reset=True)).exchanges[1].answered_ns is None
+
+
 RIGHT = {
     "CONTINUATION": (frame(HEADERS, ENDS, 5, GET[:3]) + frame(MORE, 0, 5, GET[3:9]) + frame(MORE, 4, 5, GET[9:]), b""),
     "padding": (frame(HEADERS, WHOLE | PADDED | ENDS, 5, b"\4" + AGAIN + bytes(4)), b""),

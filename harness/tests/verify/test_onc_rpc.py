@@ -168,6 +168,22 @@ def test_a_call_is_sent_again_with_the_same_bytes_for_a_loss() -> None:
     assert (judged.findings, judged.calls, judged.counts["retransmission"]) == ([], 1, 2)
 
 
+def test_a_round_trip_is_from_the_first_call_to_the_first_reply_that_arrives() -> None:
+    talk = Talk()
+    talk.ask(0, call(1), lost=True)
+    talk.ask(100, call(1))
+    talk.answer(105, reply(1), lost=True)
+    talk.ask(200, call(1))
+    talk.answer(205, reply(1))
+    talk.ask(300, call(2), lost=True)
+    answered, lost = DECODER.judge(talk.traffic()).exchanges
+    assert (answered.client, answered.server, answered.transport) == (NEAR, FAR, "udp")
+    assert (answered.sent_ns, answered.answered_ns, answered.retransmissions) == (0, 206 * MS, 2)
+    assert (answered.question_bytes, answered.answer_bytes) == (len(call(1)), len(reply(1)))
+    assert answered.procedure == ".".join(map(str, struct.unpack(">3I", call(1)[12:24])))
+    assert (lost.sent_ns, lost.answered_ns, lost.answer_bytes) == (300 * MS, None, None)
+
+
 OTHER_PORT = ("10.0.0.2", 999)
 LOST = {"lost": True}
 ASKED = ("ask", 50, call(8), {})

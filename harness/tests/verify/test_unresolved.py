@@ -31,6 +31,17 @@ ANOTHER_ANSWERED = (INBOUND, REPLY, PEER, OTHER, OTHER)
         ([(0, ASKS), (4, ASKS), (8, ASKS)], []),
         ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (3, ANSWERED)], [(0, 3 * SECOND)]),
         ([(0, ASKS), (1, ASKS)], []),
+        # lwIP asks five times.
+        (
+            [(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (6, ASKS), (6, ANSWERED)],
+            [(0, 3 * SECOND), (3 * SECOND, 4 * SECOND + RETRY_NS)],
+        ),
+        (
+            [(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (9, ANSWERED)],
+            [(0, 3 * SECOND), (3 * SECOND, 4 * SECOND + RETRY_NS)],
+        ),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (5, ANSWERED)], [(0, 3 * SECOND)]),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (9, ASKS), (10, ASKS)], [(0, 9 * SECOND)]),
         ([(0, ASKS), (1, DROPPED_ASKS), (2, DROPPED_ASKS)], [(0, 2 * SECOND + RETRY_NS)]),
     ],
 )

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from sundial.verify.contention import contention_of
+from sundial.workloads.mbcf.verify import own_instructions, with_refused
 from sundial.workloads.mbcf.verify_channels import Channels, check_channels
 from sundial.workloads.mbcf.verify_kernels import SEND_BUFFER, Congested, buffered, congested, ended_ns
 from sundial.workloads.mbcf.verify_tags import resolved
@@ -186,3 +187,38 @@ def test_tags_mean_what_was_defined_before_in_the_sequence() -> None:
     assert found.select("mbcf_key", "mbcf_address", "mbcf_turn_ns").rows() == [
         (5, "0x0000000100000040", 10), (5, "0x0000000100000040", 9),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("app", "sent_ms", "late"),
+    [("echo-server", 14, False), ("echo-server", 21, True), ("dce-server", 21, False), ("dce-server", 31, True)],
+)
+def test_an_acknowledgement_waits_for_the_table_of_a_dce_server_and_no_longer(
+    app: str, sent_ms: int, late: bool
+) -> None:
+    lines = Lines()
+    lines.put(10, WRITE, 1, 1)
+    lines.put(sent_ms, ACK, 2, ack=1)
+    own_ns = own_instructions({"services": [{"app": "portmapper"}, {"app": app}]}) * 8  # at 125 mips
+    assert ("mbcf.ack" in lines.found(own_ns={1: MS, 2: own_ns})) is late
+
+
+@pytest.mark.parametrize(
+    ("fate", "adapter", "found"),
+    [("dropped", "client:eth0", 0), ("dropped", "joint:eth0", 3), ("lost", "client:eth0", 3), (None, None, 3)],
+)
+def test_what_the_adapter_of_a_node_drops_was_sent(fate: str | None, adapter: str | None, found: int) -> None:
+    lines = Lines()
+    for ms, seq, flags in ((10, 1, 0), (12, 2, 0), (14, 3, 0), (40, 2, RETX | ACK_NOW), (42, 3, RETX)):
+        lines.put(ms, WRITE, 1, seq, flags=flags, arrives=ms != 12)
+    lines.put(46, ACK, 2, ack=3)
+    of_node = {"fate": None, "fate_adapter": None}
+    refused = {"view": "fate", "fate": fate, "fate_adapter": adapter}
+    rows = [{**row, **(refused if row["time_ns"] == 12 * MS else of_node)} for row in lines.rows]
+    frames = pl.DataFrame(rows, schema_overrides={"fate": pl.String, "fate_adapter": pl.String})
+    made = check_channels(
+        with_refused(frames.with_row_index("row"), {"client": 1, "server": 2}),
+        exact_time=True, contentions={}, own_ns={1: MS, 2: MS}, end_ns={},
+    )  # fmt: skip
+    names = made.findings["field"].to_list()
+    assert names.count("mbcf.sequence") + names.count("mbcf.retx") == found, names

@@ -14,6 +14,7 @@ _LABEL_MOST, _NAME_MOST = 63, 255
 _QUERY, _UPDATE = 0, 5
 _A, _SOA, _MX, _TXT, _AAAA, _SRV, _OPT = 1, 6, 15, 16, 28, 33, 41
 _NAMES = {2: "NS", 5: "CNAME", 12: "PTR", 39: "DNAME"}
+_KINDS = {**_NAMES, _A: "A", _SOA: "SOA", _MX: "MX", _TXT: "TXT", _AAAA: "AAAA", _SRV: "SRV", 251: "IXFR", 252: "AXFR"}
 _TRANSFERS = (251, 252)
 """IXFR and AXFR, which have several answers (RFC 5936)."""
 _RESPONSE, _RD, _RESERVED = 0x8000, 0x0100, 0x0040
@@ -45,6 +46,11 @@ class Dns:
     @property
     def words(self) -> str:
         return f"{'query' if self.asks else 'response'} 0x{self.number:04x}"
+
+    @property
+    def about(self) -> str:
+        kinds = [_KINDS.get(kind, f"TYPE{kind}") for _, kind, _ in self.questions]
+        return " ".join(kinds) if self.opcode == _QUERY else f"OPCODE{self.opcode}"
 
     @property
     def opcode(self) -> int:

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 
 from sundial.expect.http2 import HEADER, PREFACE, Flag, Frame, Http2Error, Type, frames, read_settings
 from sundial.verify.decoders.http2_side import Peer, Side
-from sundial.verify.decoders.traffic import SECOND_NS, SKEW_NS, Connection, Judged, Lane, Traffic, Wrong, named
+from sundial.verify.decoders.traffic import (
+    SECOND_NS,
+    SKEW_NS,
+    Connection,
+    Exchanged,
+    Judged,
+    Lane,
+    Traffic,
+    Wrong,
+    named,
+)
 from sundial.verify.findings import Finding
 from sundial.verify.sockets.protocol import Message, Units
 from sundial.verify.sockets.stream import Stream
@@ -93,6 +103,8 @@ class _Judge:
         seen = [each for each in seen if each.sent_ns < self._known_ns]
         peers = {False: Peer(), True: Peer()}
         sides = {server: Side(server, peers[not server]) for server in (False, True)}
+        opened_ns: dict[int, int] = {}
+        ended_ns: dict[int, int | None] = {}
         # What has come to an end, before what it sends at that time.
         moves = [(each.sent_ns, 1, place, each) for place, each in enumerate(seen)]
         moves += [
@@ -107,11 +119,19 @@ class _Judge:
             side = sides[each.server]
             for wrong in side.take(each.frame):
                 self._wrong(each, wrong)
+            if not each.server:
+                opened_ns.setdefault(each.frame.stream, each.sent_ns)
+            elif each.frame.stream in side.streams and side.streams[each.frame.stream].ended:
+                ended_ns.setdefault(each.frame.stream, each.arrived_ns)
             if each.frame.type in (Type.HEADERS, Type.DATA, Type.SETTINGS):
                 self._found.counts[f"{Type(each.frame.type).name} frame"] += 1
             else:
                 self._found.counts["other frame"] += 1
         self._found.calls += len(sides[False].opened)
+        self._found.exchanges += [
+            Exchanged("tcp", client.sender, client.receiver, about, opened_ns[number], ended_ns.get(number))
+            for number, about in sides[False].asked.items()
+        ]
         for kind in (Type.SETTINGS, Type.PING):
             for server in (False, True):
                 self._check_acks(kind, [each for each in seen if each.frame.type == kind], server=server)

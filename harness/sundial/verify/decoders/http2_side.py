@@ -61,6 +61,8 @@ class Side:
     peer: Peer = field(default_factory=Peer)
     opened: set[int] = field(default_factory=set)
     streams: dict[int, _Stream] = field(default_factory=dict)
+    asked: dict[int, str] = field(default_factory=dict)
+    """What requests ask for, by stream."""
     table: Table = field(default_factory=Table)
     frames: int = 0
     block: tuple[Frame, bytearray] | None = None
@@ -184,6 +186,9 @@ class Side:
             yield from _check_headers(headers, str(frame), request=True, trailers=False)
             return
         trailers = stream.headers > 0
+        if request and not trailers:
+            known = dict(headers)
+            self.asked[number] = _text([b" ".join(known.get(name, b"") for name in (b":method", b":path")).strip()])
         yield from _check_headers(headers, str(frame), request=request, trailers=trailers)
         if trailers and not frame.has(Flag.END_STREAM):
             yield Wrong("stream", "END_STREAM with trailers", str(frame))

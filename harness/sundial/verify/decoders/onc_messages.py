@@ -79,6 +79,10 @@ class Call:
         return f"call 0x{self.xid:08x}"
 
     @property
+    def about(self) -> str:
+        return ".".join(map(str, self.called))
+
+    @property
     def called(self) -> tuple[int, int, int]:
         """Program, version and procedure."""
         return self.program, self.version, self.procedure
@@ -105,6 +109,10 @@ class Reply:
     @property
     def words(self) -> str:
         return f"reply 0x{self.xid:08x}"
+
+    @property
+    def about(self) -> str:
+        return ""
 
     @property
     def succeeded(self) -> bool:

@@ -9,7 +9,18 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from sundial.verify.decoders.traffic import SECOND_NS, SKEW_NS, Connection, Judged, Lane, Service, Traffic, Wrong, named
+from sundial.verify.decoders.traffic import (
+    SECOND_NS,
+    SKEW_NS,
+    Connection,
+    Exchanged,
+    Judged,
+    Lane,
+    Service,
+    Traffic,
+    Wrong,
+    named,
+)
 from sundial.verify.findings import Finding
 from sundial.verify.sockets.captured_streams import Gap, read
 from sundial.verify.sockets.conversations import End
@@ -34,6 +45,10 @@ class Spoken(Protocol):
     @property
     def words(self) -> str:
         """What it is, for findings."""
+
+    @property
+    def about(self) -> str:
+        """What a question asks for, as others of its kind do."""
 
 
 M = TypeVar("M", bound=Spoken)
@@ -123,6 +138,23 @@ class Exchange(Generic[M]):
         """When the question came, each time."""
         return sorted(at_ns for each in self.sent for at_ns in each.arrived_ns)
 
+    def exchanged(self, path: Path[M]) -> Exchanged:
+        """What it took, by the first answer that arrived."""
+        answer = min(
+            (each for each in self.answers if each.arrived_ns), key=lambda each: each.arrived_ns[0], default=None
+        )
+        return Exchanged(
+            path.transport,
+            self.first.source,
+            path.server if answer is None else answer.source,
+            self.asked.about,
+            self.first.sent_ns,
+            None if answer is None else answer.arrived_ns[0],
+            len(self.first.data),
+            None if answer is None else len(answer.data),
+            len(self.sent) - 1,
+        )
+
     def owes(self, at_ns: int) -> bool:
         """Whether the server may answer then: it has got the question once more than it has answered it."""
         return self.many or sum(came <= at_ns for came in self.arrivals) > len(self.answers)
@@ -167,6 +199,7 @@ class _Pairing(Generic[M]):
         for path in self._paths:
             for exchange in path.exchanges:
                 self._check_answers(path, exchange)
+                self._found.exchanges.append(exchange.exchanged(path))
         self._check_unanswered()
         return self._found
 

@@ -141,6 +141,24 @@ class Traffic:
         )
 
 
+@dataclass(frozen=True)
+class Exchanged:
+    """A question and its answer, as their sender's port shows them."""
+
+    transport: str
+    client: End
+    server: End
+    procedure: str
+    """What is asked for."""
+    sent_ns: int
+    """When the question was first sent."""
+    answered_ns: int | None
+    """When its answer was first there; None: never."""
+    question_bytes: int | None = None
+    answer_bytes: int | None = None
+    retransmissions: int = 0
+
+
 @dataclass
 class Judged:
     """What a decoder found."""
@@ -150,6 +168,8 @@ class Judged:
     """Of messages, by what they are, as a noun in the singular."""
     calls: int = 0
     """Questions that have an answer, or are due one."""
+    exchanges: list[Exchanged] = field(default_factory=list)
+    """These, in the order in which they were found."""
     services: set[Service] = field(default_factory=set)
     """That the messages name, and that speak the same protocol."""
 

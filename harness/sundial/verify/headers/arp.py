@@ -33,7 +33,7 @@ _PUNCTUAL = "linux"
 Stretches = Mapping[str, Sequence[tuple[int, int]]]
 """By machine: from when until when, in ns."""
 TRIES = 3
-"""Requests without an answer after which Linux drops what waits for one (its mcast_solicit)."""
+"""Requests without an answer after which Linux drops what waits for one (its mcast_solicit); lwIP does after five."""
 RETRY_NS = 1_100_000_000
 """Its time between them (retrans_time), and what a machine may take besides."""
 
@@ -206,6 +206,8 @@ def unresolved(
     adapter dropped was asked; an answer to another station, which a hub brings to all, is not taken."""
     fields = _at_ports(frames, read)
     open_runs: dict[tuple[str, int], list[int]] = {}
+    going_on: set[tuple[str, int]] = set()
+    """Whose run follows a whole one at once: what waits for lwIP's fourth and fifth request is dropped as well."""
     found: dict[str, list[tuple[int, int]]] = {}
     own: dict[str, int] = {}
     columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_sha", "arp_spa", "arp_tpa", "eth_target")
@@ -215,20 +217,24 @@ def unresolved(
         if way == INBOUND and kind in (REQUEST, REPLY):
             if to not in (own.get(end), BROADCAST):
                 continue
-            run = open_runs.pop((end, sender), [])
-            if len(run) == TRIES and at_ns > run[-1] + RETRY_NS:
+            run, is_more = open_runs.pop((end, sender), []), (end, sender) in going_on
+            going_on.discard((end, sender))
+            if (len(run) == TRIES or is_more) and at_ns > run[-1] + RETRY_NS:
                 found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
         elif way == OUTBOUND and kind == REQUEST:
             own[end] = mac
-            run = open_runs.setdefault((end, target), [])
-            if len(run) == TRIES:
-                found.setdefault(machines[end], []).append((run[0], at_ns))
+            key = (end, target)
+            run = open_runs.setdefault(key, [])
+            whole, late = len(run) == TRIES, bool(run) and at_ns > run[-1] + RETRY_NS
+            if whole or (late and key in going_on):
+                until_ns = at_ns if whole else run[-1] + RETRY_NS
+                found.setdefault(machines[end], []).append((run[0], until_ns))
+            if whole or late:
                 run.clear()
-            elif run and at_ns > run[-1] + RETRY_NS:
-                run.clear()
+                (going_on.discard if late else going_on.add)(key)
             run.append(at_ns)
-    for (end, _), run in open_runs.items():
-        if len(run) == TRIES:
+    for (end, target), run in open_runs.items():
+        if len(run) == TRIES or (end, target) in going_on:
             found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
     return found
 

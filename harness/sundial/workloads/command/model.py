@@ -24,6 +24,7 @@ from sundial.workloads.command.model_events import check_events
 from sundial.workloads.command.model_fields import (
     FILE,
     VARIABLE,
+    Figure,
     Names,
     Pattern,
     PortOrName,
@@ -124,6 +125,9 @@ class Program(Strict):
     """Bytes of each output to record; the rest is only counted."""
     expect: Expected = Expected()
     """Requirements on its end and output."""
+    figures: dict[_Name, Annotated[str, Figure()]] = Field(default_factory=dict)
+    """Numbers in its outputs: a regular expression for each, whose group has the number; ^ and $ match at lines. Each
+    match is a row of table `figures` for bounds."""
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -72,6 +72,18 @@ class Pattern(Marker):
         return {"type": "string", "minLength": 1, "x-allowed": self.ALLOWED}
 
 
+class Figure(Pattern):
+    """A regular expression of Python with one group, for a number."""
+
+    ALLOWED = r"a regular expression with one group, such as '(\d+) requests'"
+
+    def parse(self, value: object) -> str:
+        text = super().parse(value)
+        if re.compile(text).groups != 1:
+            raise BadInput(f"{text!r} has {re.compile(text).groups} groups", allowed=self.ALLOWED)
+        return text
+
+
 class Unused(Marker):
     """A field of other workloads that this one does not have: it keeps its default."""
 

@@ -27,12 +27,12 @@ from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets import flows, tcp
 from sundial.verify.sockets.conversations import Conversation, Conversations, Explained, conversations
-from sundial.verify.workload import Background, Verifier, WorkloadVerifier
+from sundial.verify.workload import FIGURES, Background, Verifier, WorkloadVerifier
 from sundial.workloads.command.model import Command, Port, port_number
 from sundial.workloads.command.verify_clocks import check_clocks
-from sundial.workloads.command.verify_decoded import Absences, Decoded, decode, services_of, unproven_of
+from sundial.workloads.command.verify_decoded import Absences, Decoded, decode, exchanges_of, services_of, unproven_of
 from sundial.workloads.command.verify_events import check_events, late_ns, pauses
-from sundial.workloads.command.verify_records import Ran, are_records, check_order, check_ran, read_records
+from sundial.workloads.command.verify_records import Ran, are_records, check_order, check_ran, figures_of, read_records
 
 CLASS, UNNAMED = "command", "unnamed"
 _ECHO = (0, 8)
@@ -80,6 +80,7 @@ class _Parts:
 
     findings: list[pl.DataFrame] = field(default_factory=lambda: [none()])
     classes: list[pl.DataFrame] = field(default_factory=list)
+    figures: list[dict[str, Any]] = field(default_factory=list)
 
     def take(self, rows: Sequence[int] | pl.Series, name: str = CLASS) -> None:
         """Rows with a reason."""
@@ -115,7 +116,11 @@ class _Command(Verifier):
         classes = pl.concat([Background().classes, *parts.classes]).unique("row", keep="first", maintain_order=True)
         if run.clock == "virtual":
             parts.findings.append(as_table(_check_silence(frames, classes, machines)))
-        return Background(pl.concat(parts.findings), classes, decoded.remarks)
+        tables = {
+            "exchanges": exchanges_of(decoded, machines.own),
+            "figures": pl.DataFrame(parts.figures, schema=FIGURES),
+        }
+        return Background(pl.concat(parts.findings), classes, decoded.remarks, tables)
 
 
 def _check_records(
@@ -138,6 +143,9 @@ def _check_records(
         rows += missing
         for each in ran:
             rows += check_ran(each, written)
+            numbers, lacking = figures_of(each, written)
+            parts.figures += numbers
+            rows += lacking
         for name, stream in ((each.name, stream) for each in ran for stream in STREAMS):
             data = written.get((name, stream), b"")
             file = run.path / "nodes" / machine / "programs" / f"{name}.{stream}"

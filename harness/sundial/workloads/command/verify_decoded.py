@@ -13,6 +13,7 @@ from sundial.verify.decoders.gathered import connections, datagrams, unreachable
 from sundial.verify.decoders.registry import DECODERS
 from sundial.verify.decoders.traffic import Judged, Service, Traffic
 from sundial.verify.sockets.conversations import Conversation
+from sundial.verify.workload import EXCHANGES
 from sundial.workloads.command.model import Port
 from sundial.workloads.command.verify_events import pauses
 from sundial.workloads.command.verify_records import Ran
@@ -117,6 +118,30 @@ def decode(
                 break
             known |= dict.fromkeys(sorted(new, key=str), name)
     return Decoded(known, judged)
+
+
+def exchanges_of(decoded: Decoded, machines: Mapping[str, str]) -> pl.DataFrame:
+    """All questions with their answers, in time; `machines` by address."""
+    rows = [
+        {
+            "decoder": name,
+            "transport": each.transport,
+            "client": machines.get(each.client[0], each.client[0]),
+            "server": machines.get(each.server[0], each.server[0]),
+            "port": each.server[1],
+            "procedure": each.procedure,
+            "start_ns": each.sent_ns,
+            "end_ns": each.answered_ns,
+            "rtt_ns": None if each.answered_ns is None else each.answered_ns - each.sent_ns,
+            "question_bytes": each.question_bytes,
+            "answer_bytes": each.answer_bytes,
+            "retransmissions": each.retransmissions,
+            "ok": each.answered_ns is not None,
+        }
+        for name, judged in decoded.judged.items()
+        for each in judged.exchanges
+    ]
+    return pl.DataFrame(rows, schema=EXCHANGES).sort("start_ns", maintain_order=True)
 
 
 def unproven_of(run: RunDirectory) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,6 +20,9 @@ from sundial.verify.findings import Finding
 from sundial.workloads.command.model import Command, Program, Text
 
 RECORD, EVENT, CLOCK = "program", "event", "clock"
+_NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,18})?", re.ASCII)
+_FRACTION = Decimal("1e-9")
+"""Of figures, as FIGURES has them."""
 NS_PER_MS = 1_000_000
 
 
@@ -248,6 +252,24 @@ def _check_text(ran: Ran, stream: str, expected: Text, data: bytes) -> Iterator[
         yield ran.row(stream, f"contains {expected.contains!r}", _shown(text))
     if expected.matches is not None and re.search(expected.matches, text, re.MULTILINE) is None:
         yield ran.row(stream, f"matches {expected.matches!r}", _shown(text))
+
+
+def figures_of(ran: Ran, outputs: Mapping[tuple[str, str], bytes]) -> tuple[list[dict[str, Any]], list[Finding]]:
+    """Numbers in its outputs, as rows of FIGURES; and figures that have none."""
+    rows: list[dict[str, Any]] = []
+    findings: list[Finding] = []
+    texts = [outputs.get((ran.name, stream), b"").decode("utf-8", "replace") for stream in STREAMS]
+    for name, pattern in ran.program.figures.items():
+        said = [match[1] for text in texts for match in re.finditer(pattern, text, re.MULTILINE)]
+        if not said:
+            findings.append(ran.row(f"figure {name}", f"a match of {pattern!r}", "none"))
+        for each in said:
+            if each is None or not _NUMBER.fullmatch(each):
+                findings.append(ran.row(f"figure {name}", "a number", repr(each)))
+                continue
+            value = Decimal(each).quantize(_FRACTION)
+            rows.append({"program": ran.name, "machine": ran.machine, "figure": name, "value": value})
+    return rows, findings
 
 
 def _shown(text: str) -> str:

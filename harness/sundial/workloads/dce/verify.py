@@ -17,7 +17,7 @@ from uuid import UUID
 
 import polars as pl
 
-from sundial.expect.call import Leg
+from sundial.expect.call import Leg, unsent_leg
 from sundial.expect.ip import udp_packets
 from sundial.judge import parties
 from sundial.judge.machine import NEVER, UNREAD_NS
@@ -31,6 +31,7 @@ from sundial.verify.segment import network_of
 from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
 from sundial.workloads.dce.expect import SSS_CORE, TABLE_BYTES, parameters
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
+from sundial.workloads.dce.verify_binding import TIMEOUT_MS, bindings_missing, check_binding, check_ports
 from sundial.workloads.dce.verify_calls import check_packets, observed, uncaused
 from sundial.workloads.dce.verify_client import OK, Client
 from sundial.workloads.dce.verify_counters import (
@@ -50,7 +51,7 @@ from sundial.workloads.dce.verify_datagrams import (
     own_frames,
     sightings,
 )
-from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities, bindings_missing
+from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities
 from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_servers
 from sundial.workloads.dce.verify_stream import CONV
@@ -166,9 +167,8 @@ class _Verification(Verification[Service]):
                     seen.append(observed(call, sides.activity, exchange, self._mtus(sides.activity)))
         ok = dict(self.calls.select("id", "ok").iter_rows())
         rows += parties.check_reporters(self.samples, self.services, lambda line: "by_opnum" in line)
-        for client, step, lines in bindings_missing(run=self.run, samples=self.samples):
-            expected = "one where it asks the mapper"
-            rows.append(Finding(None, f"nodes/{client} step {step} binding", expected, str(lines)))
+        rows += bindings_missing(self.run, self.samples)
+        rows += check_ports(self.run, self.samples, self.calls)
         for row in seen:
             rows += check_packets(row, bool(ok[row["call"]]))
         return Verdict(
@@ -178,6 +178,7 @@ class _Verification(Verification[Service]):
             [balance(self.seen, self.own, self.transit)],
             seen,
             self._expected(),
+            {way: leg_json(unsent_leg("udp", 0)) for way in ("request", "reply")},
             uncaused=again,
         )
 
@@ -239,7 +240,12 @@ class _Verification(Verification[Service]):
                 yield batch, after - machine.before[place]
 
     def _told(self, activity: Activity, machine: Client) -> bool:
-        """Whether its program counted the same, up to the batch before the present one."""
+        """Whether its program counted the same, up to the batch before the present one, and in its latest call."""
+        place = len(machine.ended) - 1
+        number = activity.calls[place].id if place >= 0 else None
+        row = None if number is None else self.reported[number]
+        if row is not None and machine.resent.get(place, 0) != row.retransmits:
+            return False
         over = list(self._batches(activity, machine))[-2:-1]
         return all(not list(check_batch("", self._line(activity, batch), [counts])) for batch, counts in over)
 
@@ -263,25 +269,14 @@ class _Verification(Verification[Service]):
 
     def _check_binding(self, sides: Sides, replay: Replay[Client]) -> Iterator[Finding]:
         """What a client says of its questions to the mapper."""
-        activity, line = sides.activity, sides.activity.binding or {}
-        where = f"nodes/{activity.client} binding"
-        machine = replay.histories[0]
+        activity = sides.activity
         asked = activity.server_end[1]
         near = (each for each in self.services if each.machine == activity.server and asked in each.ports)
         service = next(near, None)
-        right = {
-            "sent": machine.counts["fragments"], "port": 0 if service is None else service.port, "ok": True,
-            "transport": "udp",
-        }  # fmt: skip
-        for name, expected in right.items():
-            if line.get(name) != expected:
-                yield Finding(None, f"{where} {name}", str(expected), str(line.get(name)))
-        times = [each.at_ns for _, each, _ in sides.client.sent]
-        came = [each.whole_ns for _, each, _ in sides.client.arrived]
-        if self.exact and times and min(times) < line["start"]:
-            yield Finding(None, f"{where} start", f"not after its first frame, at {min(times)} ns", str(line["start"]))
-        if self.exact and came and min(max(came), line["end"]) != max(came):
-            yield Finding(None, f"{where} end", f"not before its answer, at {max(came)} ns", str(line["end"]))
+        port = 0 if service is None else service.port
+        options = parties.options_of(self.run, activity.client, int((activity.binding or {})["step"]))
+        timeout_ns = int(options.get("binding_timeout_ms") or TIMEOUT_MS) * 1_000_000
+        yield from check_binding(sides, replay.histories, port, timeout_ns, exact=self.exact)
 
     # ---- servers ----
 
@@ -373,7 +368,8 @@ class _Verification(Verification[Service]):
         found: dict[tuple[str, str, int], dict[str, Any]] = {}
         mtus = {call.id: self._mtus(each) for each in self.activities for call in each.calls}
         settings = {call.id: each.settings for each in self.activities for call in each.calls}
-        kinds = self.calls.unique(["procedure", "size"], keep="first", maintain_order=True)
+        sent = self.calls.filter(pl.col("id").is_in(list(settings)))
+        kinds = sent.unique(["procedure", "size"], keep="first", maintain_order=True)
         for procedure, size, number in kinds.select("procedure", "size", "id").iter_rows():
             legs = [
                 message_leg(settings[number].bodies(part), mtu)
@@ -387,13 +383,19 @@ KIND: WorkloadVerifier = Verifier(transport=_Dce(_Verification))
 
 
 def _unlike(machine: Client, rows: Mapping[int, parties.Call], *, exact: bool) -> int:
-    """Calls that ended otherwise than their client says, or later where clocks are one (`exact`): of several histories
-    the one with the fewest is meant."""
+    """Calls that ended otherwise than their client says, with other retransmissions, or later where clocks are one
+    (`exact`): of several histories the one with the fewest is meant."""
     ended = (
-        (rows[call.id], machine.ended.get(place)) for place, call in enumerate(machine.calls) if call.id is not None
+        (rows[call.id], machine.ended.get(place), machine.resent.get(place, 0))
+        for place, call in enumerate(machine.calls)
+        if call.id is not None
     )
     return sum(
-        end is None or row.ok != (end[0] == OK) or (exact and row.ok and row.end_ns < end[1]) for row, end in ended
+        end is None
+        or row.ok != (end[0] == OK)
+        or (exact and row.ok and row.end_ns < end[1])
+        or row.retransmits != again
+        for row, end, again in ended
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 from typing import Any, cast
@@ -36,6 +36,8 @@ SEMANTICS = {
     "maybe": Flags.MAYBE,
     "broadcast": Flags.BROADCAST | Flags.IDEMPOTENT,
 }
+NO_PORT = "no port"
+"""Error of each call of a client to which the mapper has named none."""
 _NDR = UUID("8a885d04-1ceb-11c9-9fe8-08002b104860")
 _TOWERS_ASKED = 4
 _REFERENT = 3
@@ -168,6 +170,8 @@ def activities(run: RunDirectory, samples: RunSamples, known: Sequence[Service])
     found: dict[UUID, Activity] = {}
     turns: Counter[tuple[str, int, int]] = Counter()
     for batch in parties.batches(samples, samples.table.filter(pl.col("app") == CLIENT)):
+        if batch.line.get("server_port") == 0:
+            continue  # nothing was sent
         try:
             _add(found, turns, run, known, batch)
         except (KeyError, TypeError, ValueError) as error:
@@ -187,6 +191,8 @@ def _add(
     """A batch of calls to the activity that made it."""
     client, options = batch.client, options_of(run, batch.client, batch.step)
     calls = sorted(batch.calls, key=lambda each: each.call)
+    if any(call.xid is None for call in calls):
+        raise ValueError(f"one without an xid to port {batch.line.get('server_port')}")
     uuid, first = UUID(str(batch.line["activity"])), calls[0]
     thread = (client, batch.step, first.thread)
     # An activity for each batch is opened beside that which each thread begins with.
@@ -222,20 +228,6 @@ def _of_function(options: Mapping[str, Any], name: str) -> Call | None:
 
 def _of_size(options: Mapping[str, Any], name: str, size: int) -> Call:
     return Call(0, SUNDIAL, opnum(name, size, options.get("interface_sizes") or [0]))
-
-
-def bindings_missing(run: RunDirectory, samples: RunSamples) -> Iterator[tuple[str, int, int]]:
-    """Clients and steps that ask the mapper, and in how many lines they say so, where that is not one."""
-    for client, job in run.jobs.items():
-        lines = Counter(
-            line.get("step")
-            for line in samples.records.get(client, ())
-            if line["type"] == "binding" and line.get("app") == CLIENT
-        )
-        for number, step in enumerate(job.get("steps", ())):
-            asks = step.get("app") == CLIENT and not step["options"].get("port")
-            if lines[number] != int(asks):
-                yield client, number, lines[number]
 
 
 def server_of(known: Sequence[Service], target: Endpoint, run: RunDirectory) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of a server's activities: which place each gets, and which is given up for it (guest-apps/dce/README.md).
 
-A server has one table for each of its ports. All activities of a port are replayed together, in the order of time:
+A server has one table for each of its ports. All its activities are replayed together (`verify_executors`):
 an activity that the server does not know gets the first place that is free again, else the next new one, else that of
 the activity that has been idle for longest, which the server then forgets. The number of the latest question
 who_are_you counts on in its place.
@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from heapq import merge
 from uuid import UUID
 
 from sundial.judge.machine import NEVER
@@ -35,6 +34,7 @@ class Party:
 
     replay: Replay[Server]
     items: Sequence[Item]
+    table: Table
     place: int | None = None
     """None: the server does not know it."""
     guessed: frozenset[int] = frozenset()
@@ -179,25 +179,3 @@ class Table:
             return [*found, *(place for _, place, _ in since), REFUSED], since[0][1] if since else REFUSED
         found += [place for at, place, _ in since if at <= oldest + self._unread_ns]
         return found, next(place for _, place, surely in since if surely)
-
-
-def replay_together(parties: Sequence[Party], table: Table, boot_time: int, end_ns: int) -> None:
-    """All activities of a port, in the order of time; `end_ns`: as of `Replay.finish`."""
-    for party, item in _in_order(parties):
-        if not isinstance(item, Sent):
-            pdu = item.message
-            # What has another boot time is rejected before it is looked for in the table.
-            if pdu.type == Type.REQUEST and pdu.interface != CONV and pdu.boot_time in (0, boot_time):
-                table.request(party, item.at_ns)
-        party.feed(item)
-    for party in parties:
-        party.replay.finish(end_ns)
-
-
-def _in_order(parties: Sequence[Party]) -> Iterator[tuple[Party, Item]]:
-    streams = (
-        [(item.at_ns, isinstance(item, Sent), number, item) for item in party.items]
-        for number, party in enumerate(parties)
-    )
-    for _, _, number, item in merge(*streams, key=lambda each: each[:3]):
-        yield parties[number], item

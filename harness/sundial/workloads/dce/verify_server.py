@@ -68,6 +68,14 @@ class Taken:
     message: None = None
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A thread of the server runs the procedure of the present call, from then on at the earliest."""
+
+    at_ns: int
+    message: None = None
+
+
 @dataclass
 class Server(Machine):
     """One activity of a server."""
@@ -85,6 +93,8 @@ class Server(Machine):
     results: Results = lambda pdu: b""
     work_ns: int = 0
     """What each procedure takes at least."""
+    waits: bool = False
+    """A procedure begins when a thread of the server is free: `Begun` says when."""
     state: State = "unknown"
     done_ns: int = 0
     """When the present one may be over."""
@@ -154,10 +164,15 @@ class Server(Machine):
             return self.way_ns + self.settings.give_up_ns
         return self.kept_ns + self.settings.give_up_ns if self.state == "final" else NEVER
 
+    @property
+    def queued(self) -> bool:
+        """Whether its call waits for a thread of the server."""
+        return self.state == "run" and self.done_ns == NEVER
+
     def steps(self, until_ns: int) -> Iterator[str]:
         if self.state == "run" and self.done_ns <= until_ns and not self._hides_result:
             yield "result"
-        if self.state == "run" and self.cancelled and self.work_ns:
+        if self.state == "run" and self.cancelled and self.work_ns and self.done_ns != NEVER:
             yield "cancelled"
         if self.inbox and self.inbox[0].at_ns <= until_ns:
             yield "arrival"
@@ -238,7 +253,11 @@ class Server(Machine):
 
     # ---- packets ----
 
-    def _arrive(self, arrival: Arrival | Given | Taken, now: int) -> None:
+    def _arrive(self, arrival: Arrival | Given | Taken | Begun, now: int) -> None:
+        if isinstance(arrival, Begun):
+            if self.queued:
+                self.done_ns = arrival.at_ns + self.work_ns
+            return
         if isinstance(arrival, Taken):
             self.state = "unknown" if self.state == "idle" else self.state
             return
@@ -347,7 +366,7 @@ class Server(Machine):
     def _run_if_complete(self) -> None:
         if self.state == "recv" and self.incoming.complete:
             self.state = "run"
-            self.done_ns = self.now_ns + self.work_ns
+            self.done_ns = NEVER if self.waits else self.now_ns + self.work_ns
             if self.header is not None and self.header.flags & Flags.MAYBE:
                 self.counts[f"{EITHER}{self.header.opnum}"] += 1
 

@@ -16,14 +16,17 @@ from sundial.workloads.dce.expect_pdu import BadPdu, Fack, Pdu, Type, parse, par
 from sundial.workloads.dce.verify_calls import Exchange
 from sundial.workloads.dce.verify_client import Call, Client, conv_question
 from sundial.workloads.dce.verify_datagrams import Datagram, Endpoint
+from sundial.workloads.dce.verify_executors import Executors, replay_together
 from sundial.workloads.dce.verify_names import Activity, Service, conv_activity
-from sundial.workloads.dce.verify_places import Party, Table, replay_together
+from sundial.workloads.dce.verify_places import Party, Table
 from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_stream import CONV, Arrival
 
 REAL_EARLY_NS = 200_000_000
 """Under the real clock a call begins at most so long before its first frame: the time axes of guests are their own."""
 REAL_LATE_NS = 3_600_000_000_000
+EXECUTORS = 8
+"""Of a server whose options name no number (guest-apps/dce/dce_server.c)."""
 REAL_UNREAD_NS = 10_000_000_000
 """A machine waits for the host, too."""
 _END_NS = 100_000_000
@@ -195,25 +198,32 @@ def replay_servers(
     run; `drops`: as of Replay.
     """
     unread_ns = UNREAD_NS if exact else REAL_UNREAD_NS
+    late_ns = LATE_NS if exact else REAL_LATE_NS
+    work_ns = int(service.options.get("work_ms") or 0) * 1_000_000
+    executors = Executors(int(service.options.get("executors") or EXECUTORS), late_ns) if work_ns else None
+    own = [each for each in every if _is_at(service, each.activity)]
+    boot_time = _boot_time(own)
+    called: list[tuple[Sides, Party]] = []
     for port in service.ports:
-        own = [each for each in every if (each.activity.server, each.activity.server_end[1]) == (service.machine, port)]
-        called = [each for each in own if _is_called(each)]
-        boot_time = _boot_time(own)
-        parties = []
-        for sides in called:
+        table = Table(service.places(port, memory), unread_ns, partial(conv_activity, seed, service.machine, port))
+        for sides in (each for each in own if each.activity.server_end[1] == port and _is_called(each)):
             machine = Server(
                 service.settings,
                 unread_ns=unread_ns,
                 activity=sides.activity.uuid,
                 boot_time=boot_time,
                 results=partial(service.results, asked=sides.activity.server_end[0]),
-                work_ns=0 if port != service.port else int(service.options.get("work_ms") or 0) * 1_000_000,
+                work_ns=work_ns if port == service.port else 0,
+                waits=executors is not None,
             )
-            late_ns = LATE_NS if exact else REAL_LATE_NS
-            parties.append(Party(Replay([machine], late_ns, drops=drops, marks_ns=marks), sides.server.items()))
-        table = Table(service.places(port, memory), unread_ns, partial(conv_activity, seed, service.machine, port))
-        replay_together(parties, table, boot_time, end_ns - (_END_NS if exact else REAL_LATE_NS))
-        yield from ((sides, party.replay) for sides, party in zip(called, parties, strict=True))
+            replay = Replay([machine], late_ns, drops=drops, marks_ns=marks)
+            called.append((sides, Party(replay, sides.server.items(), table)))
+    replay_together([party for _, party in called], executors, boot_time, end_ns - (_END_NS if exact else late_ns))
+    yield from ((sides, party.replay) for sides, party in called)
+
+
+def _is_at(service: Service, activity: Activity) -> bool:
+    return activity.server == service.machine and activity.server_end[1] in service.ports
 
 
 def _is_called(sides: Sides) -> bool:

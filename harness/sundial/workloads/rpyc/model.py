@@ -67,7 +67,7 @@ class Rpyc(WorkloadBase):
     warmup: Warmup = 1
     """Calls of each function before the measured ones."""
     die: ServerDeath | None = None
-    """Kill the server; each client must have one connection."""
+    """Kill the server. Steps that begin later find none: their calls fail."""
     total_timeout: Millis = written("25 s")
     """Time after which a request without answer fails, and its call; the rest of its connection is not verified."""
 
@@ -125,10 +125,6 @@ class RpycKind:
             elif version != server[PACKAGE]:
                 what = f"RPyC {version} on {name!r} differs from {server[PACKAGE]} on {ends.server!r}"
                 yield Invalid((*path, "clients"), what, "images with one version")
-        connections = workload.series * len(workload.tcp_nodelay) * len(list(workload.turns))
-        if workload.die is not None and connections > 1:
-            what = f"die allows one connection of each client, and there are {connections}"
-            yield Invalid((*path, "die"), what, "one series, container, distance and tcp_nodelay")
         yield from sockets.check_stream_mtu("RPyC", ends, path)
 
     def resolve(self, workload: Rpyc, ends: Ends, path: Path) -> tuple[Rpyc, list[Invalid]]:

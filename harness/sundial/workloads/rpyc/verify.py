@@ -33,6 +33,7 @@ from sundial.workloads.rpyc.verify_names import (
     planned,
 )
 from sundial.workloads.rpyc.verify_replay import Line, Replay, left
+from sundial.workloads.rpyc.verify_unreached import Opening, check_unreached, ended_ns, is_opening
 
 NAME = "rpyc"
 UNJUDGED = "rpyc_unjudged"
@@ -76,13 +77,17 @@ class _Verification(Verification[Service]):
         """Servers that ended a connection which its client had not closed."""
 
     def verdict(self) -> Verdict:
-        unused = {(each.client, each.server): each for each in self.planned}
         for each in self.planned:
             self.rows += check_lines(self.run, each)
+        unused = {(each.client, each.server): each for each in self.planned if each.unreached is None}
+        openings = self._unreached()
         for conversation in self.found.all:
             plan = unused.pop((conversation.client, conversation.server), None)
             if plan is not None:
                 self._judge(conversation, plan)
+            elif conversation.number in openings:
+                if not conversation.refused:
+                    self._count(conversation, openings[conversation.number])
             elif not self.run.by_hand and conversation.number not in self.attempts:
                 self._count(conversation, None)
         for each in unused.values():
@@ -93,7 +98,7 @@ class _Verification(Verification[Service]):
             if (service.machine, service.port) not in self.executed:
                 executed[service.machine, service.port] = Counter()
         if not self.run.by_hand:
-            connections = Counter(each.server for each in self.found.all)
+            connections = Counter(each.server for each in self.found.all if not each.refused)
             waiting = {
                 each.server
                 for each in self.found.all
@@ -118,6 +123,21 @@ class _Verification(Verification[Service]):
             self.expected,
             {way: leg_json(unsent_leg("tcp", 0)) for way in ("request", "reply")},
         )
+
+    def _unreached(self) -> dict[int, Replay]:
+        """The openings of connections by steps that reached no server, by number: what they said is judged."""
+        owned = {(each.client, each.server) for each in self.planned if each.unreached is None}
+        free = [each for each in self.found.all if (each.client, each.server) not in owned]
+        found: dict[int, Replay] = {}
+        for plan in sorted((each for each in self.planned if each.unreached is not None), key=ended_ns):
+            own = [each for each in free if each.number not in found and is_opening(plan, each, exact=self.exact)]
+            openings = [Opening(each, plan.version, self.found.frames) for each in own]
+            unresolved = self.unresolved.get(plan.machine, ())
+            self.rows += check_unreached(plan, openings, unresolved, exact=self.exact)
+            for opening in openings:
+                found[opening.conversation.number] = opening.replay
+                self._explain(opening.conversation, opening.replay, whole=False)
+        return found
 
     def _judge(self, conversation: Conversation, plan: Planned) -> None:
         """One connection: its messages, then what its client said of its calls and batches."""
@@ -180,7 +200,7 @@ class _Verification(Verification[Service]):
         """Whether it ended its connections, and where; each has a thread of its own."""
         if executed is None:
             return
-        own = [each for each in self.found.all if each.server in service.ends and each.number not in self.attempts]
+        own = [each for each in self.found.all if each.server in service.ends and not each.refused]
         for difference in server_death.check_death(
             NAME,
             service.die_call,

@@ -27,6 +27,8 @@ from sundial.workloads.rpyc.plan import SERVER
 
 LATE = "TimeoutError"
 """Of a call that had its time."""
+UNREACHED = "cannot connect: "
+"""What the error of each call of a client begins with that has no connection, or not the server's root object."""
 
 
 class Service(parties.Service):
@@ -40,9 +42,10 @@ class Service(parties.Service):
 
 @dataclass
 class Planned:
-    """A connection that a client has reported."""
+    """A connection that a client has reported, or a step that has none."""
 
     client: End
+    """Of a step that could not connect: port 0."""
     server: End
     machine: str
     options: Mapping[str, Any]
@@ -51,6 +54,12 @@ class Planned:
     calls: list[Calls] = field(default_factory=list)
     rows: dict[int, parties.Call] = field(default_factory=dict)
     """What the client said of each call, by its id."""
+
+    @property
+    def unreached(self) -> str | None:
+        """Why none of its calls could be made: the name of the exception."""
+        error = self.batches[0].calls[0].error or ""
+        return error.removeprefix(UNREACHED) if error.startswith(UNREACHED) else None
 
     def from_late(self) -> Set[int]:
         """The first call that had its time, and all behind it. What it had asked for comes when others wait, and what
@@ -87,7 +96,9 @@ def _add(
     """A batch to the connection that made it: a step has one, and a batch for each of its functions."""
     first, step, machine = batch.calls[0], batch.step, batch.client
     options = run.jobs[machine]["steps"][step]["options"]
-    client, server = _known(first.client_end), _known(first.server_end)
+    unconnected = first.client_port is None and any((call.error or "").startswith(UNREACHED) for call in batch.calls)
+    client = (str(first.client_address), 0) if unconnected else _known(first.client_end)
+    server = _known(first.server_end)
     each = found.setdefault((machine, step, client, server), Planned(client, server, machine, options))
     name = options["functions"][turns[machine, step]]
     turns[machine, step] += 1

@@ -15,7 +15,7 @@ from sundial.plan.jobs import build_jobs
 from sundial.seams.samples import Line
 from sundial.workloads.command.model import Command
 from sundial.workloads.command.model_template import filled
-from sundial.workloads.command.verify_records import check_order, check_ran, read_records
+from sundial.workloads.command.verify_records import check_order, check_ran, figures_of, read_records
 
 SCENARIO = """\
 description: A service and a job
@@ -75,6 +75,7 @@ BAD = {
     "clients": ("app: command", "app: command\n    clients: client", "has no field clients"),
     "pattern": ("contains: hi", "matches: '('", "is not a regular expression"),
     "empty": ("ports: {web: {tcp: 80}", "ports: {web: {}", "a port has exactly one of tcp, udp and icmp"),
+    "figure": ("after: [web], ", "after: [web], figures: {rate: '[0-9]+'}, ", "has 0 groups"),
     "path": ("after: [web], ", "after: [web], files: {srv/x: y}, ", "an absolute path such as"),
 }
 
@@ -151,6 +152,31 @@ def test_a_damaged_record_is_a_finding(name: str, tmp_path: Path) -> None:
     records, field = DAMAGES[name]
     found = list(_findings(_workload(tmp_path), records))
     assert any(each.endswith(field) or f" {field}" in each for each in found), found
+
+
+def _figures(folder: Path, pattern: str, data: bytes) -> tuple[list[str], list[tuple[str, object]]]:
+    text = SCENARIO.format(topology="two-hosts-switched").replace(
+        "after: [web], ", f"after: [web], figures: {{x: '{pattern}'}}, "
+    )
+    (experiment,) = load_experiments(_write(folder, lambda _: text))
+    (workload,) = experiment.scenario.workloads
+    assert isinstance(workload, Command)
+    (ran,), _ = read_records(workload, "client", ZERO, [_program(data)])
+    rows, findings = figures_of(ran, outputs([_output(data)]))
+    return [str(row["value"]) for row in rows], [(each.field, each.seen) for each in findings]
+
+
+def test_figures_are_the_numbers_of_all_matches(tmp_path: Path) -> None:
+    assert _figures(tmp_path, "^rate ([0-9.]+)", b"rate 7\nrate 0.25 of rate 3\n") == (
+        ["7.000000000", "0.250000000"],
+        [],
+    )
+
+
+def test_a_figure_without_a_match_or_a_number_is_a_finding(tmp_path: Path) -> None:
+    assert _figures(tmp_path, "rate ([0-9]+)", b"no\n") == ([], [("program client get figure x", "none")])
+    assert _figures(tmp_path, "rate (.+)", b"rate 1e9\n") == ([], [("program client get figure x", "'1e9'")])
+    assert _figures(tmp_path, "rate (no)?", b"rate 1\n") == ([], [("program client get figure x", "None")])
 
 
 def test_a_program_that_starts_before_what_it_waits_for_is_a_finding(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of a server's activities: which one each gets, who loses it, and how many there are."""
+"""All activities of a server: which place each gets, which one loses it, how many there are; the threads that they
+share."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from uuid import UUID
 
 import pytest
 
-from sundial.judge.replay import Item, Replay
+from sundial.judge.replay import LATE_NS, Item, Replay
 from sundial.workloads.dce.expect import TABLE_BYTES
 from sundial.workloads.dce.expect_pdu import Flags, Pdu, Type
+from sundial.workloads.dce.verify_executors import Executors, replay_together
 from sundial.workloads.dce.verify_names import Service
-from sundial.workloads.dce.verify_places import Party, Table, replay_together
+from sundial.workloads.dce.verify_places import Party, Table
 from sundial.workloads.dce.verify_server import TOO_BUSY, Server
 from sundial.workloads.dce.verify_stream import Settings
 from tests.workloads.dce.dialogue import BOOT, MS, answer, came, pdu, question, sent
@@ -70,20 +72,23 @@ def rejected(who: str, at_ms: float) -> list[Heard]:
     return [asked(who, at_ms), said(who, at_ms + 1, 0xFFFF, Type.REJECT, body=body)]
 
 
-def found(*heard: Sequence[Heard], places: int = 2, work_ms: int = 0) -> list[tuple[str, str, str]]:
+def found(*heard: Sequence[Heard], places: int = 2, work_ms: int = 0, executors: int = 8) -> list[tuple[str, str, str]]:
     """What the replay of all activities finds: field, expected, seen."""
     items: dict[str, list[Item]] = defaultdict(list)
     for who, item in (each for part in heard for each in part):
         items[who].append(item)
     last = max(item.at_ns for own in items.values() for item in own)
+    table = Table(places, UNREAD_NS, _conv)
+    waits = work_ms > 0
     parties = [
         Party(
-            Replay([Server(Settings(), activity=_uuid(who), boot_time=BOOT, work_ns=work_ms * MS)]),
+            Replay([Server(Settings(), activity=_uuid(who), boot_time=BOOT, work_ns=work_ms * MS, waits=waits)]),
             sorted(own, key=lambda item: item.at_ns),
+            table,
         )
         for who, own in items.items()
     ]
-    replay_together(parties, Table(places, UNREAD_NS, _conv), BOOT, last)
+    replay_together(parties, Executors(executors, LATE_NS) if waits else None, BOOT, last)
     return [finding[1:4] for party in parties for finding in party.replay.findings]
 
 
@@ -173,3 +178,49 @@ def test_places_that_the_memory_of_sss_core_holds(options: dict[str, object], pl
     assert service.places(1027, TABLE_BYTES) == places
     assert service.places(1027, None) == 128
     assert service.places(135, TABLE_BYTES) == service.places(135, None) == 16
+
+
+# ---- executors ----
+
+
+def worked(who: str, at_ms: float, end_ms: float, hint: int) -> list[Heard]:
+    """An idempotent call whose procedure ends late; a ping is answered with working."""
+    ping, working = Type.PING, Type.WORKING
+    asks = asked(who, at_ms + 1000, ping, Flags(0))
+    return [asked(who, at_ms), asks, said(who, at_ms + 1001, 0xFFFF, working), said(who, end_ms, hint)]
+
+
+def one_thread(*ends_ms: float) -> list[Heard]:
+    """Calls that come together and end one after another."""
+    return [each for i, end_ms in enumerate(ends_ms) for each in worked("abcdefgh"[i], i, end_ms, i)]
+
+
+def test_calls_wait_for_a_thread_in_the_order_of_their_arrival() -> None:
+    each = one_thread(3001, 6002, 9010, 12_015)
+    assert found(each, places=8, work_ms=3000, executors=1) == []
+    assert found(each, places=8, work_ms=3000, executors=8) != []
+    assert found(one_thread(3001, 6002, 12_015, 9010), places=8, work_ms=3000, executors=1) != []
+
+
+def test_call_that_ends_before_a_thread_can_have_run_it() -> None:
+    assert found(one_thread(3001, 3002), places=8, work_ms=3000, executors=2) == []
+    assert found(one_thread(3001, 3002), places=8, work_ms=3000, executors=1) != []
+    assert found(one_thread(3001, 3002, 6002), places=8, work_ms=3000, executors=2) == []
+    assert found(one_thread(3001, 3002, 5990), places=8, work_ms=3000, executors=2) != []
+
+
+def test_call_that_waits_for_a_thread_must_be_answered() -> None:
+    half = [each for each in one_thread(3001, 6002) if each[1].at_ns < 6000 * MS]
+    missing = found(half, [asked("c", 20_000), said("c", 23_001, 2)], places=8, work_ms=3000, executors=1)
+    assert missing == [("sent", "response of call 0, fragment 0, serial 0", "nothing")]
+
+
+def test_cancelled_call_gives_its_thread_to_the_next() -> None:
+    cancel = struct.pack("<II", 0, 1)
+    asks = ("a", came(1000, _own("a", Type.CL_CANCEL, activity_hint=0xFFFF, boot_time=0, body=cancel)))
+    acks = ("a", sent(1001, _own("a", Type.CANCEL_ACK, activity_hint=0xFFFF, body=cancel + b"\x01")))
+    fault = {"kind": Type.FAULT, "flags2": 2, "body": struct.pack("<I", 0x1C00000D)}
+    first = [asked("a", 0), asks, acks, said("a", 1005, 0, **fault)]  # type: ignore[arg-type]
+    second = [asked("b", 1), said("b", 4010, 1)]
+    assert found(first, second, work_ms=3000, executors=1) == []
+    assert found(first, [asked("b", 1), said("b", 3990, 1)], work_ms=3000, executors=1) != []

@@ -62,6 +62,21 @@ workloads:
     clients: [CLIENT]
     server: SERVER
 """
+NOTIFIED = """\
+description: requests and responses of three packets while a backplane notifies of 8000 bytes, 8 at a time
+topology:
+  defaults: {image: ssscore}
+  machines:
+    server: {interfaces: {eth0: {address: 10.0.0.1/24}, vmmc0: {}}, mips: 31.25}
+    client: {interfaces: {eth0: {address: 10.0.0.2/24}, vmmc0: {}}}
+  segments:
+    lan: {kind: switch, ports: ["server:eth0", "client:eth0"], mtu: 576, rate: 10 Mbit/s}
+    backplane: {kind: vmmc, ports: ["server:vmmc0", "client:vmmc0"], combine_bytes: 8}
+seed: 10
+workloads:
+  - {app: shrimprpc, wait: notify, sizes: [0, 8000], calls: 2, warmup: 0}
+  - {app: dce, port: 1028, clients: [server], server: client, functions: "9", calls: 20, threads: 4}
+"""
 SMALL_MTU = """\
 description: every edge at a small MTU
 topology: two-hosts-10base-t
@@ -153,3 +168,10 @@ def test_every_edge_at_a_small_mtu(tmp_path: Path) -> None:
     assert sizes[469] == 2
     assert sizes[4016] == 8
     assert sizes[4017] == 9
+
+
+@pytest.mark.night
+def test_frames_pass_what_a_backplane_notifies(tmp_path: Path) -> None:
+    """What a kernel is notified of takes buffers of its first adapter, which takes no frame's place for that."""
+    _, observed = passed(tmp_path, NOTIFIED)
+    assert observed["retransmissions"].sum() == 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sundial.judge.replay import Item
+from sundial.judge.replay import Item, Replay
 from sundial.workloads.dce.expect_pdu import Fack, Flags, Pdu, Type
 from sundial.workloads.dce.verify_client import Call, Client
 from sundial.workloads.dce.verify_datagrams import Datagram
@@ -97,3 +97,18 @@ def test_call_may_have_begun_when_arp_asked(asked_ms: list[int], starts_ms: set[
     every = clients_of(sides, [each * MS for each in asked_ms], exact=False)
     assert {each.calls[1].start_ns for each in every} == {each * MS - REAL_EARLY_NS for each in starts_ms}
     assert {each.calls[1].start_ns for each in clients_of(sides, [4000 * MS], exact=True)} == {99}
+
+
+@pytest.mark.parametrize(("again", "agrees"), [(8, True), (9, False)])
+def test_what_a_client_says_of_calls_decides_among_histories_without_a_packet(again: int, agrees: bool) -> None:
+    """While ARP has no answer a call ends before a resend timer or behind it; twelve calls end in 4096 ways."""
+    settings = Settings(resend_ns=100 * MS, give_up_ns=3000 * MS)
+    calls = [Call(number, SUNDIAL, 1, sizes=(8000, 0), settles=False, start_ns=0) for number in range(12)]
+
+    def fits(machine: Client) -> bool:
+        return not machine.ended or machine.resent.get(len(machine.ended) - 1) == again
+
+    replay = Replay([Client(settings, activity=ACTIVITY, calls=calls)], agrees=fits, drops=lambda at_ns: True)
+    replay.run([], 60_000 * MS)
+    assert not replay.findings
+    assert any(set(each.resent.values()) == {again} and len(each.ended) == 12 for each in replay.histories) == agrees

@@ -87,6 +87,18 @@ class Spoken:
     def settle(self) -> Settled:
         """The frames, the files and the verdict."""
         bed = Bed(self.folder / "run", clock=self.clock)
+        self.talk(bed)
+        self._write(bed)
+        run = open_run(self.folder / "run")
+        files = [(run.path / name, name) for name in sorted(run.captures)]
+        table = with_places(read_frames(files, run.epoch_ns))
+        table = with_corrupted(table, lambda rows: octets_of(rows, files))
+        assert KIND.transport is not None
+        self.frames = table
+        return KIND.transport.settle(run, table, load_samples(run))
+
+    def talk(self, bed: Bed) -> None:
+        """Both ends' frames, and the times of all calls."""
         if self.refused is not None:
             Stream(bed, self.refused, PORT, {CLIENT: 50, SERVER: 0}).refuse()
         stream = Stream(bed, CLIENT_PORT, PORT, {CLIENT: 100, SERVER: 900})
@@ -108,14 +120,6 @@ class Spoken:
         for row, called in zip(self.rows, self.called, strict=True):
             row[1] += begins.get((False, called.first), bed.now) - 1
             row[2] += ends.get((True, called.answered), bed.now)
-        self._write(bed)
-        run = open_run(self.folder / "run")
-        files = [(run.path / name, name) for name in sorted(run.captures)]
-        table = with_places(read_frames(files, run.epoch_ns))
-        table = with_corrupted(table, lambda rows: octets_of(rows, files))
-        assert KIND.transport is not None
-        self.frames = table
-        return KIND.transport.settle(run, table, load_samples(run))
 
     def _write(self, bed: Bed) -> None:
         for number, line in enumerate(self.batches):
