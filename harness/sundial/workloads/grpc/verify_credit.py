@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 from sundial.expect import http2
@@ -164,13 +165,14 @@ class _Account:
 
     def _totals(self, read: int) -> set[int]:
         """What all updates may come to when so many messages have been read."""
-        found = {self.sums[read]}
+        free = []
         for stream, granted in self.granted.items():
             number, message = self.messages.get(stream, (read, None))
             known = message is not None and number < read
             now = self.left.get(stream, granted - message.octets) if known and message is not None else granted
-            found |= {total + max(0, now) for total in found}
-        return found
+            if now > 0:
+                free.append(now)
+        return {self.sums[read] + some for some in _sums_of_some(tuple(free))}
 
     def settle(self, call: int, link: Link, end: int) -> Iterator[Wrong]:
         """When an end has written a call's frames, what it had read before is given back."""
@@ -190,3 +192,12 @@ class _Account:
 
 def _wrong(each: Control, expected: str, seen: str) -> Wrong:
     return Wrong(each.call, f"grpc.{name_of(each.frame)}", expected, seen, each.begin, each.end)
+
+
+@lru_cache(maxsize=16)
+def _sums_of_some(numbers: tuple[int, ...]) -> frozenset[int]:
+    """The sums of all choices of some of them: most updates ask for the same ones as the update before."""
+    found = {0}
+    for each in numbers:
+        found |= {total + each for total in found}
+    return frozenset(found)
