@@ -19,7 +19,7 @@ NAMES = (
     "link-virtual", "link-events-virtual", "jitter-virtual", "switch-virtual", "netem-virtual",
     "lane-virtual", "lane-faults-virtual", "own-virtual", "dce-virtual", "dce-real", "dce-loss-virtual",
     "vmmc-virtual", "shrimprpc-virtual", "vrpc-virtual", "vrpc-notify-virtual",
-    "trace-virtual", "command-virtual", "grpc-virtual", "grpc-real", "rpyc-virtual", "rpyc-real",
+    "trace-virtual", "grpc-virtual", "grpc-real", "rpyc-virtual", "rpyc-real", "command-virtual",
 )  # fmt: skip
 """SCENARIO-CLOCK of each."""
 MADE_WITHIN_S = 300

@@ -25,6 +25,7 @@ void options_open(int argc, char **argv, const char *program)
 {
     (void)argc;
     (void)argv;
+    /* cppcheck-suppress missingReturn; of the server's main(), which does not return */
     (void)program;
 }
 

@@ -93,6 +93,7 @@ def test_each_workload_has_a_run_of_each_clock() -> None:
             "lane",
             "lane-faults",
             "own",
+            "command",
             "dce-loss",
             "trace",
             "vmmc",
