@@ -20,6 +20,7 @@ from sundial.segments.atm.verify_losses import _allowed
 from sundial.segments.atm.verify_queue import Joining, conforming, discarded
 from sundial.verify.law import Law
 from tests.segments.atm_network import BROADCAST, IN, OUT, Network, Record, address, up
+from tests.segments.wires import Frame, Tape
 
 OC_3C = 331_250_000
 STATIC = {"resolution": "static"}
@@ -155,6 +156,17 @@ def test_a_lone_pdu_takes_a_cell_time_more_than_its_cells(cells: int, tmp_path: 
     assert findings(network, tmp_path) == []
     came.at += 1
     assert findings(network, tmp_path)
+
+
+@pytest.mark.parametrize(("shaping", "cells_at_bps"), [(None, 149_760_000), ("5 Mbit/s", 5_000_000)])
+def test_a_port_is_busy_while_its_channel_is_shaped(shaping: str | None, cells_at_bps: int) -> None:
+    """1500 octets and the trailer of AAL5 take 32 cells of 424 bits; the next packet waits for them."""
+    written = segment(2, **({} if shaping is None else {"shaping": shaping}))
+    tape = Tape(written.ports)
+    tape.add(1_000, 0, OUT, Frame(1_000, 0, 1514, 1))
+    found = KIND.contention(written, "m0:eth0", tape.wire().frames)
+    assert found is not None
+    assert found.busy_ns(0, 10**9) == pytest.approx(32 * 424 * 1e9 / cells_at_bps, abs=2)
 
 
 # ---- Damages ----

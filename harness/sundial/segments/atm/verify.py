@@ -54,7 +54,7 @@ UNPROVEN = (
 class _Atm(SegmentVerifier[Atm]):
     def contention(self, segment: Atm, port: str, frames: pl.DataFrame) -> Contention | None:
         sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND, pl.col("interface") == port)
-        cell_time = segment.cell_time_units(port)
+        cell_time = segment.spacing_units(port)
         taken = []
         for at, length in sent.select("time_ns", "frame_length").iter_rows():
             cells = segment.packet_cells(length - ETHERNET_HEADER) or 0
