@@ -39,6 +39,7 @@ from tests.verify.bed import (
     RPC_PORT,
     RST,
     SERVER,
+    SYN,
     Bed,
     Record,
     Stream,
@@ -268,6 +269,22 @@ def test_a_kernel_forgets_a_handshake_with_the_program_that_an_event_ended(
     network = build_network(Topology.model_validate(TOPOLOGY), (event,))
     with patch("sundial.verify.headers.network_of", lambda _: network):
         assert [each for each in fields(bed) if each.startswith("tcp")] == found
+
+
+@pytest.mark.parametrize(("acknowledged", "found"), [(False, []), (True, ["tcp.flags.reset"])])
+def test_a_socket_may_be_closed_before_its_syn_is_answered(
+    tmp_path: Path, acknowledged: bool, found: list[str]
+) -> None:
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
+    bed.send(CLIENT, [stream.frame(CLIENT, SYN, -1, syn=True)])
+    bed.send(SERVER, [stream.frame(SERVER, SYN | ACK, -1, syn=True)])
+    if acknowledged:
+        bed.send(CLIENT, [stream.frame(CLIENT, ACK, 0)])
+    frame = bytearray(stream.frame(CLIENT, RST, 0))
+    frame[18:20] = b"\0\0"
+    bed.send(CLIENT, [resummed(frame)])
+    assert [each for each in fields(bed) if each.startswith("tcp")] == found
 
 
 def test_a_reset_after_the_end_answers_what_still_comes(tmp_path: Path) -> None:

@@ -348,8 +348,9 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame, *, killed: bool) -> 
     # Linux gives the connection up (tcp_close) before its reset leaves: what comes meanwhile is answered.
     given_up_ns = pl.col("time_ns").filter(~alone).min().over("conn")
     closed |= (pl.col("time_ns") >= given_up_ns - AT_ONCE_NS).fill_null(False)
-    # A kernel forgets a handshake that is not complete with the program that listened, or that asked.
-    closed |= pl.lit(killed) & (pl.col("sent_to") == 1)
+    # A kernel forgets a handshake that is not complete when the program that asked closes its socket, or ends; of the
+    # one that listened, when that ends.
+    closed |= (pl.lit(killed) | pl.col("acked_before").is_null()) & (pl.col("sent_to") == 1)
     next_seq = (pl.col("isn") + pl.col("sent_to")) % (1 << 32)
     # Also behind its FIN: a program that shut the connection down has closed it without reading all (RFC 2525, 2.17).
     gives_up = ~alone & (pl.col("tcp_seq") == next_seq) & (pl.col("refused") >= pl.col("turn"))
