@@ -79,7 +79,10 @@ class Impairments(Strict):
         """Fields that have no effect without another, or exclude each other."""
         for name, needed in _NEEDS:
             there = getattr(self, needed)
-            if getattr(self, name) is not None and (there is None or (needed in _POSITIVE and not there)):
+            given = getattr(self, name)
+            # Without a delay there is nothing that a frame to be reordered could overtake.
+            positive = needed in _POSITIVE or (name == "reorder" and given)
+            if given is not None and (there is None or (positive and not there)):
                 yield Invalid((*path, name), f"{name} has no effect without {needed}", f"add {needed}")
         if self.loss is not None and self.gemodel is not None:
             yield Invalid((*path, "gemodel"), "loss and gemodel exclude each other", "one of the two")

@@ -128,6 +128,7 @@ CASES = [
     ("link", '"server:eth0"]', '"server:eth0", "third:eth0"]', "13: segments.wan.ports.2: 'third:eth0' is not a machine of this topology; allowed: client, server\n13: segments.wan.ports: a link cannot have 3 ports; allowed: exactly 2"),
     ("link", "{delay: 10 ms}", "{jitter: 1 ms}", "15: segments.wan.impairments.both.jitter: jitter has no effect without delay; allowed: add delay"),
     ("link", "{delay: 10 ms}", "{delay: 10 ms, reorder: 0 %, gap: 9}", "15: segments.wan.impairments.both.gap: gap has no effect without reorder; allowed: add reorder"),
+    ("link", "{delay: 10 ms}", "{delay: 0 ns, reorder: 1 %}", "15: segments.wan.impairments.both.reorder: reorder has no effect without delay; allowed: add delay"),
     ("link", "{delay: 10 ms}", "{loss: 0.1}", "15: segments.wan.impairments.both.loss: '0.1' has no unit; allowed: a percentage from 0 % to 100 %, such as '0.1 %'"),
     ("link", "{delay: 10 ms}", "{loss: 1 %, gemodel: {p: 1 %, r: 10 %}}", "15: segments.wan.impairments.both.gemodel: loss and gemodel exclude each other; allowed: one of the two"),
     ("link", "both: {delay: 10 ms}", '"third:eth0": {delay: 10 ms}', "15: segments.wan.impairments.third:eth0: 'third:eth0' is not a port of this segment; allowed: client:eth0, server:eth0"),
