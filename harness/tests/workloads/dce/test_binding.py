@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from sundial.judge import parties
+from sundial.workloads.dce.expect_pdu import Type
 from sundial.workloads.dce.verify_binding import check_binding, check_ports
 from sundial.workloads.dce.verify_client import NO_ANSWER, OK, Call, Client
 from sundial.workloads.dce.verify_names import NO_PORT, Activity, activities, identity
@@ -23,8 +24,8 @@ PORT, S = 1027, 1_000_000_000
 Line = dict[str, Any]
 
 
-def binding(ends_s: list[float], status: str, **changes: object) -> list[str]:
-    """Fields with findings. `ends_s`: of the questions, of which the last ends with `status`."""
+def binding(ends_s: list[float], status: str, came: Sequence[tuple[int, Type]] = (), **changes: object) -> list[str]:
+    """Fields with findings. `ends_s`: of the questions, of which the last ends with `status`; `came`: PDUs and when."""
     last = len(ends_s) - 1
     machine = Client(Settings(), calls=[Call(number, EPM, EPT_MAP) for number in range(last + 1)])
     machine.ended = {place: (status if place == last else NO_ANSWER, int(end * S)) for place, end in enumerate(ends_s)}
@@ -35,11 +36,19 @@ def binding(ends_s: list[float], status: str, **changes: object) -> list[str]:
     }  # fmt: skip
     line |= {} if status == OK else {"error": "status 1c010001"}
     own = Activity(ACTIVITY, "client", "server", None, ("10.0.0.2", 135), Settings(), [], binding=line | changes)
-    found = check_binding(Sides(own), [replace(machine)], PORT, 30 * S, exact=True)
+    sides = Sides(own)
+    for at_ns, kind in came:
+        datagram: Any = SimpleNamespace(whole_ns=at_ns)
+        pdu: Any = SimpleNamespace(type=kind, sequence=0)
+        sides.client.arrived.append((0, datagram, pdu))
+    found = check_binding(sides, [replace(machine)], PORT, 30 * S, exact=True)
     return [finding[1].removeprefix("nodes/client binding ") for finding in found]
 
 
 def test_a_mapper_that_answers_and_one_that_does_not() -> None:
+    answers = [(S, Type.RESPONSE), (S + 1, Type.NOCALL), (S + 2, Type.RESPONSE)]
+    assert binding([1], OK, answers) == []
+    assert binding([1], OK, [(S + 1, Type.RESPONSE)]) == ["end"]
     assert binding([1], OK) == []
     assert binding([10, 20.1], OK) == []
     assert binding([10, 20.1, 30.2], NO_ANSWER) == []
