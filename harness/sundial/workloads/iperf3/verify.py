@@ -286,7 +286,8 @@ def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int) -> I
     start, end = _interval(run, test)
     sent = streams.frames.filter(pl.col("conn") == conn, pl.col("view") == "sent", ~pl.col("reply"))
     times = sent["time_ns"].to_list()
-    words = sent.filter(pl.col("data") > 0)["time_ns"].to_list()
+    # A kernel sends a word again for a program that has ended.
+    words = streams.segments.filter(pl.col("conn") == conn, ~pl.col("reply"), pl.col("fresh") > 0)["time_ns"].to_list()
     first, last = min(times, default=start), max(words, default=end)
     if first < start:
         yield test.row("start", f"before its first frame, at {first} ns", f"{start} ns")
