@@ -2,6 +2,7 @@
 """Events of a timeline on programs, without a machine: what is refused, jobs, and records against the timeline."""
 
 import base64
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sundial.observe.programs import fnv1a, outputs
 from sundial.plan.jobs import build_jobs
 from sundial.seams.samples import Line
 from sundial.workloads.command.model import Command
-from sundial.workloads.command.verify_events import check_events, pauses
+from sundial.workloads.command.verify_events import check_events, late_ns, pauses
 from sundial.workloads.command.verify_records import Ran, are_records, check_ran, read_records
 
 SCENARIO = """\
@@ -93,6 +94,11 @@ def test_a_pattern_that_posix_and_python_read_differently_is_refused(tmp_path: P
 def test_events_of_a_program_that_fit_each_other(tmp_path: Path) -> None:
     events = ("at: 1 s, pause: web", "at: 2 s, continue: web", "at: 3 s, kill: web", "at: 4 s, restart: web")
     _load(tmp_path, *events, "at: 5 s, for: 1 s, pause: web", "at: 6 s, kill: web, signal: HUP", "at: 7 s, pause: web")
+
+
+@pytest.mark.parametrize(("mips", "most_ms"), [("125", 64), ("1000", 8), ("3.90625", 2048)])
+def test_an_event_may_be_late_by_instructions(mips: str, most_ms: int) -> None:
+    assert late_ns(Decimal(mips)) == most_ms * MS
 
 
 def test_a_job_has_the_events_of_its_machine(tmp_path: Path) -> None:
