@@ -157,24 +157,25 @@ def test_a_program_that_had_ended_is_a_reason() -> None:
 # ---- datagrams ----
 
 
-def test_a_call_is_sent_again_with_the_same_bytes_for_a_loss() -> None:
+def sent_three_times() -> Talk:
+    """A call that is lost, one whose reply is, and one that is answered."""
     talk = Talk()
     talk.ask(0, call(1), lost=True)
     talk.ask(100, call(1))
     talk.answer(105, reply(1), lost=True)
     talk.ask(200, call(1))
     talk.answer(205, reply(1))
+    return talk
+
+
+def test_a_call_is_sent_again_with_the_same_bytes_for_a_loss() -> None:
+    talk = sent_three_times()
     judged = DECODER.judge(talk.traffic())
     assert (judged.findings, judged.calls, judged.counts["retransmission"]) == ([], 1, 2)
 
 
 def test_a_round_trip_is_from_the_first_call_to_the_first_reply_that_arrives() -> None:
-    talk = Talk()
-    talk.ask(0, call(1), lost=True)
-    talk.ask(100, call(1))
-    talk.answer(105, reply(1), lost=True)
-    talk.ask(200, call(1))
-    talk.answer(205, reply(1))
+    talk = sent_three_times()
     talk.ask(300, call(2), lost=True)
     answered, lost = DECODER.judge(talk.traffic()).exchanges
     assert (answered.client, answered.server, answered.transport) == (NEAR, FAR, "udp")

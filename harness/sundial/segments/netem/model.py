@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sundial.model.invalid import Invalid, Path
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _NANOSECONDS = re.compile(r"[0-9.]+ns(ecs?)?", re.IGNORECASE)
 """iproute2 6.1 prints 'Illegal "latency"'."""
 _NUMBER = re.compile(r"-?[0-9.]+[a-z%]*")
+_ABOVE_0 = re.compile(r"[0-9.]*[1-9]")
 _OPTIONS = (
     "limit", "delay", "latency", "distribution", "loss", "drop", "duplicate", "corrupt", "reorder", "gap", "rate",
     "ecn", "slot",
@@ -50,11 +51,11 @@ def _refused(words: list[str], path: Path) -> Iterator[Invalid]:
             yield Invalid(path, f"{word!r} is not an option of tc-netem", ", ".join(_OPTIONS))
             return
     given = {option: words[place + 1 :] for place, option in enumerate(words) if option in _OPTIONS}
-    delay = [*(given.get("delay") or given.get("latency") or ()), "0", "0"]
-    late, apart = (re.match(r"[0-9.]*[1-9]", word) is not None for word in delay[:2])
-    if _above_0(given, "reorder") and not late:
+    delay = given.get("delay") or given.get("latency") or []
+    late, apart, reorders = _above_0(delay, 0), _above_0(delay, 1), _above_0(given.get("reorder", []), 0)
+    if reorders and not late:
         yield Invalid(path, "reorder has no effect without delay", "add delay TIME")
-    if "gap" in given and not _above_0(given, "reorder"):
+    if "gap" in given and not reorders:
         yield Invalid(path, "gap has no effect without reorder", "add reorder PERCENT")
     if "distribution" in given and "slot" not in given and not (late and apart):
         yield Invalid(path, "distribution has no effect without delay and jitter", "add delay TIME JITTER")
@@ -62,8 +63,8 @@ def _refused(words: list[str], path: Path) -> Iterator[Invalid]:
         yield Invalid(path, "ecn has no effect without loss", "add loss PERCENT")
 
 
-def _above_0(given: Mapping[str, list[str]], option: str) -> bool:
-    return bool(given.get(option)) and re.match(r"[0-9.]*[1-9]", given[option][0]) is not None
+def _above_0(words: list[str], place: int) -> bool:
+    return place < len(words) and _ABOVE_0.match(words[place]) is not None
 
 
 KIND: SegmentKind = NetemKind()

@@ -59,7 +59,7 @@ def check_clocks(
         what = f"clock {machine} timeline.{change.number}"
         if place >= len(made):
             ended_at = "" if not found else f" until {found[-1].at_ns} ns, when all programs had ended"
-            if change.number not in {each.number for each in made} or not found:
+            if change.number not in {each.number for each in made}:
                 yield Finding(None, what, f"changed at {change.at_ns} ns", f"not changed{ended_at}")
             continue
         reading = made[place]
@@ -70,8 +70,9 @@ def check_clocks(
     for reading in made[len(changes) :]:
         yield Finding(None, f"clock {machine} timeline.{reading.number}", "no change", f"changed at {reading.at_ns} ns")
     last = [each for each in found if each.number is None]
-    if len(last) != bool(changes and ended):
-        yield Finding(None, f"clock {machine} end", f"read {int(bool(changes and ended))} times", str(len(last)))
+    due = int(bool(changes) and ended)
+    if len(last) != due:
+        yield Finding(None, f"clock {machine} end", f"read {due} times", str(len(last)))
     for reading in last:
         yield from _check_rate(f"clock {machine} end", rate_ppb, before, reading)
         if (reading.after_ns, reading.took_ns) != (reading.before_ns, 0):
