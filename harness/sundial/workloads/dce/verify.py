@@ -324,7 +324,10 @@ class _Verification(Verification[Service]):
         # The last pause may have been too short for a report: when the run ended no frame shows.
         network = network_of(self.run)
         mips = _MIPS if network is None else float(network.node(service.machine).mips)
-        breaks = pauses(arrived, self.end_ns + PAUSE_NS, mips=mips, exact=self.exact, seen_ns=self.end_ns)
+        job = self.run.jobs[service.machine]
+        alone = {task.get("app") for task in (*job.get("services", ()), *job.get("steps", ()))} <= {CLIENT, SERVER}
+        end_ns = self.end_ns + PAUSE_NS
+        breaks = pauses(arrived, end_ns, mips=mips, alone=alone, exact=self.exact, seen_ns=self.end_ns)
         marks = [mark for begin, end, _ in breaks for mark in (begin, end)]
         served: list[Replay[Server]] = []
         mapped: list[Replay[Server]] = []

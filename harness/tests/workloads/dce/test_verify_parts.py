@@ -353,6 +353,9 @@ def test_pauses() -> None:
     # A machine that is slower by 64 works longer beside it: 3.2 s.
     assert pauses([0], 4 * second, mips=1.953125, seen_ns=3 * second)[0][2] is False
     assert pauses([0], 4 * second, mips=1.953125, seen_ns=3400 * MS)[0][2] is True
+    # One that runs other programs, too, may be busy for 0.4 s.
+    assert pauses([0], second, mips=125, alone=False, seen_ns=550 * MS)[0][2] is False
+    assert pauses([0], second, mips=125, alone=False, seen_ns=650 * MS)[0][2] is True
 
 
 def line(**fields: object) -> dict[str, object]:
