@@ -618,6 +618,23 @@ def test_each_attempt_is_a_whole_request(tmp_path: Path, semantics: str, execute
     ]
 
 
+@pytest.mark.parametrize(("executed", "found"), [(2, []), (3, []), (1, ["mbcf.executed"]), (4, ["mbcf.executed"])])
+def test_a_call_without_its_whole_reply_may_be_counted_as_executed(
+    tmp_path: Path, executed: int, found: list[str]
+) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    made.batch("mbcf3", 16, semantics="exactly_once")
+    made.call("mbcf3", 1, 16)
+    made.call("mbcf3", 2, 16)
+    made.executed = executed
+    start = made.now - 1
+    made.request("mbcf3", 3, 16)
+    made.ack(2)
+    made.sample(start, 3, ok=False, error="RPC: Timed out; maybe executed")
+    assert [name for name, _, _ in findings_of(verify(made)) if name.startswith("mbcf.")] == found
+
+
 def test_attempts_that_differ_and_replies_beyond_them_are_found(tmp_path: Path) -> None:
     made = MbcfBed(tmp_path / "run")
     made.open()
