@@ -302,8 +302,9 @@ def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int, line
     # A kernel sends a word again for a program that has ended.
     fresh = streams.segments.filter(pl.col("conn") == conn, ~pl.col("reply"), pl.col("fresh") > 0)
     late = sent.filter(pl.col("row").is_in(fresh["row"].implode()), pl.col("time_ns") > end).sort("time_ns")
-    if late.height and not waited(*late.select("interface", "time_ns").row(-1), end, lines):
-        yield test.row("end", f"after its last word, at {late['time_ns'].item(-1)} ns", f"{end} ns")
+    for port, last in late.select("interface", "time_ns").tail(1).iter_rows():
+        if not waited(port, last, end, lines):
+            yield test.row("end", f"after its last word, at {last} ns", f"{end} ns")
 
 
 def waited(port: str, at_ns: int, since_ns: int, lines: Lines) -> bool:

@@ -154,8 +154,8 @@ def _sums(evidence: Evidence, samples: pl.DataFrame, executed: Mapping[tuple[int
     columns = ("client", "batch", "xid", "procedure", "size")
     for client, batch, xid, procedure, size in samples.select(columns).iter_rows():
         key = (evidence.nodes.get(client, 0), xid)
+        times = 0 if key in sampled else executed.get(key, 0)
         sampled.add(key)
-        times = executed.get(key, 0)
         one_way = procedure == "sink" and evidence.batches.get((client, batch), {}).get("one_way")
         procedures["sink_one_way" if one_way else procedure] += times
         bytes_in += times * taken(procedure, size)
