@@ -651,3 +651,14 @@ def test_a_run_may_end_before_a_server_says_what_it_counted(tmp_path: Path, ling
     (directory / "nodes" / "server" / "samples.jsonl").write_text('{"type":"hello"}\n')
     record(directory, linger=linger)
     assert [field for field, *_ in findings(settle(seal(directory))[0])] == found
+
+
+@pytest.mark.parametrize(("linger", "found"), [("100 ms", []), ("250 ms", [f"{COUNTERS} string_32"])])
+def test_a_run_may_end_before_a_server_says_what_it_counted_last(
+    tmp_path: Path, linger: str, found: list[str]
+) -> None:
+    said = Dialogue()
+    count_another(said)
+    directory = said.write(tmp_path)
+    record(directory, linger=linger)
+    assert [field for field, *_ in findings(settle(seal(directory))[0])] == found
