@@ -274,8 +274,8 @@ class _Verification(Verification[Service]):
                 most[name] += high
         if not self.run.by_hand:
             came, answered = sum(most.values()), sum(least.values())
-            said = [each.conversation for each in own]
-            ended = any(each.ended_by_server and not each.refused for each in said)
+            spoken = [each.conversation for each in own]
+            ended = any(each.ended_by_server and not each.refused for each in spoken)
             for difference in server_death.check_death(
                 NAME, service.die_call, came=came, answered=answered, at_once=service.max_workers, ended=ended
             ):
