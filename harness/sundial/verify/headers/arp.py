@@ -37,6 +37,10 @@ TRIES = 3
 RETRY_NS = 1_100_000_000
 """Its time between them (retrans_time), and what a machine may take besides."""
 
+QUEUED = 12
+"""Packets that Linux surely keeps for a neighbour without an address: 212,992 bytes (unres_qlen_bytes), of which one of
+9,000 bytes takes up to 17,000. A newer packet takes the place of the oldest."""
+
 PACKET = ("row", "end", "time_ns", "domain", "eth_type", "eth_target", "static_arp", "inner")
 """What is needed of each packet."""
 
@@ -239,6 +243,30 @@ def unresolved(
         waits = bool(run) and run[-1] + RETRY_NS > latest_ns
         if waits or len(run) == TRIES or (end, target) in going_on:
             found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
+    return found
+
+
+def asking(
+    frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
+) -> dict[str, list[tuple[str, int, int]]]:
+    """By machine: for which address it asked, from when, and when it had an answer, or asked last. `machines`: by
+    `end`."""
+    begun: dict[tuple[str, str], int] = {}
+    last: dict[tuple[str, str], int] = {}
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    fields = _at_ports(frames, read).with_columns(sender=address_text("arp_spa"), asked=address_text("arp_tpa"))
+    for end, at_ns, way, kind, to, sender, asked in fields.select(
+        "end", "time_ns", "direction", "arp_op", "eth_target", "sender", "asked"
+    ).iter_rows():
+        if end not in machines:
+            continue
+        if way == OUTBOUND and kind == REQUEST and to == BROADCAST:
+            begun.setdefault((end, asked), at_ns)
+            last[end, asked] = at_ns
+        elif way == INBOUND and (end, sender) in begun:
+            found.setdefault(machines[end], []).append((sender, begun.pop((end, sender)), at_ns))
+    for (end, asked), at_ns in begun.items():
+        found.setdefault(machines[end], []).append((asked, at_ns, last[end, asked] + RETRY_NS))
     return found
 
 
