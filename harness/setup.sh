@@ -136,7 +136,7 @@ python_environment() {
     [ "$free" -ge "$environment_mib" ] || fail "the disk is full: the Python environment takes $environment_mib MiB, and $((free)) MiB are free in $PWD"
     cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/python}
     if [ -n "$cached" ] && [ "$(cat "$cached/inputs" 2>/dev/null)" = "$python_inputs" ]; then
-        cp -a "$cached/venv" .venv
+        from_cache cp -a "$cached/venv" .venv
         # Scripts begin with the path of the environment that they were installed in.
         grep -rlIZ "$(cat "$cached/place")" .venv/bin | xargs -0r sed -i "s|$(cat "$cached/place")|$PWD/.venv|g"
     else
@@ -149,10 +149,13 @@ python_environment() {
     printf '%s\n' "$PWD/harness" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sundial.pth"
 }
 
+# Set-ups of several checkouts share SUNDIAL_CACHE: none exchanges a folder that another one copies.
+from_cache() { flock --shared --close "$SUNDIAL_CACHE/.lock" "$@"; }
+
 # Gives a whole new folder in SUNDIAL_CACHE ($1) its name there ($2).
 put() {
-    rm -rf "${SUNDIAL_CACHE:?}/$2"
-    mv "$1" "$SUNDIAL_CACHE/$2"
+    # shellcheck disable=SC2016  # another shell's words
+    flock --exclusive --close "$SUNDIAL_CACHE/.lock" sh -c 'rm -rf "$2" && mv "$1" "$2"' put "$1" "$SUNDIAL_CACHE/$2"
 }
 
 cache_python() {
@@ -214,9 +217,9 @@ part_images() {
     [ "${WITH_IMAGES:-1}" != 0 ] || return 0
     cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/images}
     # An image whose inputs have another digest than the cached one is built.
-    [ -z "$cached" ] || [ -d "$out" ] || [ ! -d "$cached" ] || { mkdir -p "${out%/*}" && cp -a "$cached" "$out"; }
+    [ -z "$cached" ] || [ -d "$out" ] || [ ! -d "$cached" ] || { mkdir -p "${out%/*}" && from_cache cp -a "$cached" "$out"; }
     [ -z "$cached" ] || [ -d "$out/snapshots" ] || [ ! -d "$SUNDIAL_CACHE/snapshots" ] ||
-        cp -a "$SUNDIAL_CACHE/snapshots" "$out/"
+        from_cache cp -a "$SUNDIAL_CACHE/snapshots" "$out/"
     [ "$(uname -m)" = x86_64 ] || [ -d "$out" ] ||
         fail "images of guests are built on x86-64 hosts alone: copy images/out of one, or set WITH_IMAGES=0"
     ./sundial images build --if-needed >&2

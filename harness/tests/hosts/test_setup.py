@@ -49,10 +49,11 @@ class Host:
         (self._bin / name).write_text(f"#!/bin/sh\n{command}\n")
         (self._bin / name).chmod(0o755)
 
-    def set_up(self, part: str) -> tuple[int, str]:
+    def set_up(self, part: str, **environment: str) -> tuple[int, str]:
         """Exit status and errors."""
         command = [self.folder / "harness" / "setup.sh", part]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": str(self._bin)})
+        whole = {"PATH": str(self._bin), **environment}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=whole)
         return done.returncode, done.stderr
 
 
@@ -135,3 +136,18 @@ def test_full_disk_is_the_reason_that_is_given(host: Host) -> None:
         "setup: the disk is full: the Python environment takes 600 MiB, and 34 MiB are free in "
         f"{host.folder}\n",
     )
+
+
+def test_shared_cache_is_not_exchanged_while_a_set_up_copies_from_it(host: Host, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (cache / "images").mkdir(parents=True)
+    (cache / "snapshots").mkdir()
+    for tool in ("mv", "mktemp", "chmod", "uname"):
+        (host.folder / "bin" / tool).symlink_to(str(shutil.which(tool)))
+    (host.folder / "sundial").symlink_to(host.folder / "bin" / "tshark")
+    host.put("tshark")
+    locked = f"flock --nonblock --exclusive --conflict-exit-code 9 {cache}/.lock true"
+    host.put("cp", f'{locked}; echo $? >>{tmp_path}/copies; exec {shutil.which("cp")} "$@"')
+    assert host.set_up("images", SUNDIAL_CACHE=str(cache))[0] == 0
+    assert (tmp_path / "copies").read_text().splitlines()[:2] == ["9", "9"]
+    assert (cache / "images").is_dir()
