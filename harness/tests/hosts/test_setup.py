@@ -14,7 +14,7 @@ from sundial.model.catalog import ROOT
 SETUP = ROOT / "harness" / "setup.sh"
 TOOLS = (
     *("cat", "cut", "df", "dirname", "flock", "grep", "head", "id", "mkdir", "printf", "rm", "sed", "sh", "sha256sum"),
-    *("sort", "tail", "tr"),
+    *("sort", "tail", "tr", "uname"),
 )
 BROUGHT_BY_PACKAGES = (
     *("qemu-system-x86_64", "tshark", "gcc", "g++", "ld", "make", "patch", "cpio", "xz", "lz4", "zstd", "rpcgen"),
@@ -89,6 +89,22 @@ def test_set_up_goes_on_where_all_is_installed_without_dpkg(host: Host, release:
     assert host.set_up("packages") == (0, "")
 
 
+def test_host_of_another_architecture_needs_images_before_anything_is_installed(host: Host) -> None:
+    host.put("uname", "echo aarch64")
+    host.put("apt-get", f"touch {host.folder}/asked")
+    assert host.set_up("packages") == (
+        3,
+        "setup: this host is aarch64, and images of guests are built on x86-64 hosts: copy images/out of one to "
+        f"{host.folder}/images, or set WITH_IMAGES=0\n",
+    )
+    assert not (host.folder / "asked").exists()
+    for program in BROUGHT_BY_PACKAGES:
+        host.put(program)
+    assert host.set_up("packages", WITH_IMAGES="0") == (0, "")
+    (host.folder / "images/out").mkdir(parents=True)
+    assert host.set_up("packages") == (0, "")
+
+
 def test_rust_that_is_too_old_is_named_before_anything_is_installed(host: Host) -> None:
     host.put("cargo", "echo cargo 1.63.0")
     status, said = host.set_up("packages")
@@ -142,7 +158,7 @@ def test_shared_cache_is_not_exchanged_while_a_set_up_copies_from_it(host: Host,
     cache = tmp_path / "cache"
     (cache / "images").mkdir(parents=True)
     (cache / "snapshots").mkdir()
-    for tool in ("mv", "mktemp", "chmod", "uname"):
+    for tool in ("mv", "mktemp", "chmod"):
         (host.folder / "bin" / tool).symlink_to(str(shutil.which(tool)))
     (host.folder / "sundial").symlink_to(host.folder / "bin" / "tshark")
     host.put("tshark")
