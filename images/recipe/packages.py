@@ -98,7 +98,7 @@ def _reason(said: str) -> str:
 
 
 def look_up(names: list[str]) -> dict[str, Package]:
-    """The candidate version of each package, asked for at once: apt takes a second a question.
+    """The candidate version of each package, or the one of NAME=VERSION, asked for at once: apt takes a second a question.
 
     Raises HostLacks, naming the package, where apt knows none.
     """
@@ -118,7 +118,7 @@ def look_up(names: list[str]) -> dict[str, Package]:
     stanzas = filter(str.strip, shown.stdout.split("\n\n"))
     found = {package.name: package for package in map(_parse, stanzas)}
     for name in names:
-        if name not in found:
+        if name.partition("=")[0] not in found:
             raise HostLacks(f"package {name}: {_reason(shown.stderr)}")
     return found
 
