@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from sundial.errors import HostLacks
-from sundial.model.catalog import INSTALLED, WRITTEN
+from sundial.model.catalog import INSTALLED, ROOT
 from sundial.sweep.place import CERTIFICATE, KEY
 
-FOLDER = WRITTEN.state / ".sundial" / "cluster"
+FOLDER = ROOT / ".sundial" / "cluster"
 CONNECT_S = 15.0
 """For one end to accept the other's connection."""
 
