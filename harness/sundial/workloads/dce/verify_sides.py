@@ -246,9 +246,14 @@ def _is_called(sides: Sides) -> bool:
 
 
 def _boot_time(every: Iterable[Sides]) -> int:
-    """What the server says: it is its own."""
-    said = ((each.at_ns, pdu.boot_time) for sides in every for _, each, pdu in sides.server.sent if pdu.boot_time)
-    return min(said, default=(0, 0))[1]
+    """What the server says in headers, and in its questions who_are_you: it is its own."""
+    said = ((each.at_ns, pdu.boot_time or _asked_with(pdu)) for sides in every for _, each, pdu in sides.server.sent)
+    return min((each for each in said if each[1]), default=(0, 0))[1]
+
+
+def _asked_with(pdu: Pdu) -> int:
+    question = conv_question(pdu) if pdu.interface == CONV and pdu.type == Type.REQUEST else None
+    return question[1] if question is not None else 0
 
 
 def replay_client(
