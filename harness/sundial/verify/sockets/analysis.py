@@ -180,6 +180,7 @@ def analyse(
             lines or {},
             refused,
             [name for name, protocol in protocols.items() if protocol.asks_again_at_other_replies],
+            settings,
         ),
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,
