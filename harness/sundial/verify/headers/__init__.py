@@ -48,6 +48,7 @@ def check_headers(
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
     waits = arp.unresolved(taken, homes(ports), read)
+    lost = arp.overflow(taken, homes(ports), read)
     routers = set(ports.filter("forwards")["machine"])
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     return pl.concat(
@@ -64,7 +65,7 @@ def check_headers(
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops, waits),
+            ip.check_ip(sent, hops, arp.both(waits, lost.stretches), lost.headless),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(
                 through_ip(frames), sent, read, {name: each for name, each in waits.items() if name in routers}

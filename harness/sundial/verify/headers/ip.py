@@ -35,9 +35,9 @@ _ROUND_NS = 100_000_000
 """No node sends 65,536 packets in so short a time, those to itself included."""
 
 
-def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits` as of
-    `arp.unresolved`."""
+def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches, headless: pl.Series) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: when
+    ARP had no answer, and they may have dropped packets; `headless` as of `arp.Overflow`."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
         .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
@@ -88,7 +88,7 @@ def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.Dat
                 for name, where, expected, seen in checks
             ),
             _check_identifications(table, waits),
-            _check_datagrams(table),
+            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode()))),
         ]
     )
 
