@@ -318,9 +318,10 @@ def _with_settled(frames: pl.DataFrame, settled: Sequence[Settled]) -> pl.DataFr
 
 
 def _ahead_ns(analysis: Analysis) -> dict[str, int]:
-    """How far the captures' clock is ahead of each client's: under the real clock a guest's begins when it boots."""
+    """How far the captures' clock is ahead of each client's: under the real clock a guest's begins when it boots. A
+    frame leaves after its call has begun, perhaps behind many others, so the least difference is nearest to it."""
     sent = analysis.observed.select("call_first_tx_ns", id="call")
-    apart = (pl.col("call_first_tx_ns") - pl.col("start_ns")).median().cast(pl.Int64)
+    apart = (pl.col("call_first_tx_ns") - pl.col("start_ns")).min().cast(pl.Int64)
     table = analysis.calls.join(sent, on="id").group_by("client").agg(apart).drop_nulls()
     return dict(table.iter_rows())
 
