@@ -129,6 +129,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         lines=None if network is None else contentions(network, frames),
         transit=transit,
         unresolved=both(unresolved(*asked), lost.stretches),
+        end_ns=headers.length_ns(run),
     )
     if len(analysis.uncaused):
         held = held_back(run, on_wire, files)
