@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -279,8 +279,8 @@ def _check_wires_and_headers(
     """What the laws of the segments say and what the fabric counted; and the headers, which leave to the laws what they
     know better."""
     found, counted = check_wires(run, on_wire, files)
-    of_programs = [each for kind in verifiers().values() for each in kind.ethertypes(run).items()]
-    of_headers = headers.check_headers(run, frames, files, own_types, of_programs)
+    of_users: Mapping[str, Collection[int]] = ChainMap(*(dict(kind.of_users(run)) for kind in verifiers().values()))
+    of_headers = headers.check_headers(run, frames, files, own_types, of_users)
     return [found, counters.check_counters(run, on_wire, counted)], of_headers
 
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
@@ -25,12 +26,12 @@ def check_headers(
     frames: pl.DataFrame,
     files: Sequence[tuple[Path, str]],
     own_types: Collection[int],
-    of_programs: Iterable[tuple[int, Collection[str]]] = (),
+    of_users: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
-    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `of_programs`: those that programs of some
-    machines send by themselves, with these machines.
+    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `of_users`: machines with
+    programs of users, each with the EtherTypes that they send by themselves.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -54,11 +55,11 @@ def check_headers(
     lost = arp.overflow(taken, homes(ports), read)
     routers = set(ports.filter("forwards")["machine"])
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
-    free = [
-        (pl.col("eth_type") == number) & pl.col("machine").is_in(list(machines)) for number, machines in of_programs
-    ]
-    by_programs = pl.any_horizontal(pl.lit(False), *free).fill_null(False)
-    made = sent.filter(~by_programs) if free else sent
+    made = sent
+    for machine, types in of_users.items():
+        if types:
+            by_program = (pl.col("machine") == machine) & pl.col("eth_type").is_in(list(types))
+            made = made.filter(~by_program.fill_null(False))
     return pl.concat(
         [
             *carried,
@@ -74,7 +75,9 @@ def check_headers(
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops, arp.both(waits, lost.stretches), lost.headless, cut_off(frames, length_ns(run))),
+            ip.check_ip(
+                sent, hops, arp.both(waits, lost.stretches), lost.headless, cut_off(frames, length_ns(run)), of_users
+            ),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(
                 through_ip(frames), sent, read, {name: each for name, each in waits.items() if name in routers}
