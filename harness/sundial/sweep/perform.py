@@ -45,6 +45,8 @@ from sundial.whole import whole
 
 RECORD = "sweep.json"
 VERSION = 1
+Case = tuple[Cell, tuple[str, ...]]
+"""What runs have in common that differ only by their seeds: `cell` and `first` of a point."""
 SAMPLE = 50
 """Runs of which time and size are looked at, for an estimate."""
 
@@ -141,15 +143,18 @@ class Sweeping:
         self.store = Store(request.store)
         self.verifier = identities.verifier()
         self._identities = identities
+        self._cases: dict[Case, Experiment] = {}
         self._resolved: dict[Point, Resolved] = {}
         self._metrics: dict[str, tuple[Metrics, Sequence[str]]] = {}
         self.found: dict[str, Any] | None = None
         """What a search found."""
         self.plan = self.make_plan()
-        known = self.plan.wanted({})
-        for number, point in enumerate(known):
-            if number % 20 == 0 and number:
-                say(f"validating {number} of {len(known)} runs")
+        known: dict[Case, tuple[int, Point]] = {}
+        for number, point in enumerate(self.plan.wanted({})):
+            known.setdefault((point.cell, point.first), (number, point))
+        for count, (number, point) in enumerate(known.values()):
+            if count % 100 == 0 and count:
+                say(f"validating {count} of {len(known)} points")
             self._check(point, number)
 
     def make_plan(self) -> Plan:
@@ -174,7 +179,10 @@ class Sweeping:
     def resolve(self, point: Point) -> Resolved:
         """The experiment of a point. Raises BadInput, HostLacks."""
         if point not in self._resolved:
-            experiment = experiment_of(self.sweep, settings_of(self.sweep, self.axes, point), point.seed)
+            case = (point.cell, point.first)
+            if case not in self._cases:
+                self._cases[case] = experiment_of(self.sweep, settings_of(self.sweep, self.axes, point), point.seed)
+            experiment = self._cases[case].with_seed(point.seed)
             found = self._identities.of(experiment)
             if isinstance(found, Lacking):
                 raise HostLacks(f"{found.what}, so that runs have no keys", hint="./sundial doctor says what to do")
