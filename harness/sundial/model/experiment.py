@@ -39,7 +39,7 @@ class Experiment:
 
     def with_seed(self, seed: int) -> Experiment:
         """The same run with another seed, on which nothing of the model depends."""
-        return replace(self, seed=seed, scenario=self.scenario.model_copy(update={"seed": seed}))
+        return replace(self, seed=seed)
 
     def scenario_json(self) -> dict[str, Any]:
         """The resolved scenario for run.json, quantities with their units."""
