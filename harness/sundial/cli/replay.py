@@ -68,7 +68,7 @@ def replay(run: str, until: str, to_the_end: bool, interactive: bool, machine: s
             if to_the_end:
                 return None
             raise room.Enough()
-        if machine is None:
+        if machine is None or lines is None:
             return _next(recorded, stand.at_ns, room.Enough, sys.stdin.readline)
         debugger = rooms.named_room("sundial.replay.debugger")
         if len(seen) == 1:
