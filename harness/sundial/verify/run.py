@@ -83,6 +83,8 @@ _OBSERVED = (
 )  # fmt: skip
 
 
+_MANY = 1 << 18
+"""Of more frames the tables of headers and of calls are made one after the other: they are what takes memory."""
 BY_HAND = "what the guests sent and why: an interactive session has no scenario to check it against"
 
 
@@ -112,6 +114,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     # What asks for no calls, while they are looked for.
     own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]
     on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types)
+    if on_wire.height > _MANY:
+        on_wires.result()
     document_findings = aside.submit(check_documents, run, samples, on_wire)
     order_findings = aside.submit(directory.check_order, on_wire)
     transit = transit_of(frames, ports, run)
