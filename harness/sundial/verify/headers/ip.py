@@ -10,6 +10,7 @@ import polars as pl
 
 from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP
 from sundial.verify.findings import findings
+from sundial.verify.groups import number_of
 from sundial.verify.headers.arp import Stretches
 
 UNPROVEN = (
@@ -259,9 +260,9 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
     )
     first = pl.col("fragment_offset") == 0
     # What no fragment shares an identification with is a datagram by itself: almost all, and nothing to gather.
-    number = ["end", "target", "ip_id"]
-    parts = udp.filter(~first | pl.col("more")).select(number).unique()
-    alone = udp.join(parts, on=number, how="anti", nulls_equal=True, maintain_order="left").select(
+    udp = udp.with_columns(number=number_of("end", "target", "ip_id"))
+    in_parts = pl.col("number").is_in(udp.filter(~first | pl.col("more"))["number"].unique().implode())
+    alone = udp.filter(~in_parts).select(
         *_SHARED,
         rows=pl.concat_list("row"),
         contiguous=first,
@@ -274,13 +275,13 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
     )
     # The same identification comes again after 65,536 datagrams, and begins with a fragment at 0. But an adapter that
     # holds frames back (a LAN emulation client) drops what it has no place for before it sends the first.
-    several = udp.join(parts, on=number, how="semi", nulls_equal=True, maintain_order="left").with_columns(
-        turn=first.cum_sum().over(number, order_by=["time_ns", "row"]).clip(1)
+    several = udp.filter(in_parts).with_columns(
+        turn=first.cum_sum().over("number", order_by=["time_ns", "row"]).clip(1)
     )
     offset, sent = pl.col("fragment_offset"), pl.col("fate").is_null()
     by_offset = pl.col("data").sort_by(offset).cum_sum().shift(1, fill_value=0)
     in_order = pl.all_horizontal((offset.filter(each).diff() > 0).all() for each in (sent, ~sent))
-    gathered = several.group_by(_DATAGRAM, maintain_order=True).agg(
+    gathered = several.group_by(number_of(*_DATAGRAM).alias("datagram"), maintain_order=True).agg(
         rows=pl.col("row"),
         contiguous=(offset.sort() == by_offset).all() & in_order,
         ended=~pl.col("more").sort_by(offset).last(),
@@ -289,9 +290,7 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
         udp_checksum=pl.col("udp_checksum").sort_by(offset).first(),
         sum=pl.col("ip_payload_sum").cast(pl.Int64).sum(),
         unsummed=pl.col("ip_payload_sum").is_null().any(),
-        offloads=pl.col("offloads").first(),
-        inner=pl.col("inner").first(),
-        place=pl.col("place").first(),
+        **{name: pl.col(name).first() for name in _SHARED},
     )
     datagrams = pl.concat([alone, gathered.select(alone.columns)]).sort("place")
     datagrams = datagrams.with_columns(call=pl.lit(None, pl.UInt32))
