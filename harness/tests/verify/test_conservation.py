@@ -179,5 +179,5 @@ def test_a_router_that_has_not_sent_at_each_port_may_still_be_setting_up() -> No
     ).with_columns(fate=pl.lit(None, pl.String))
     ports = pl.DataFrame({"end": ends, "machine": "r", "forwards": True})
     assert sorted(_too_early(frames, ports)["row"]) == [0, 2]
-    # One that never sends is no reason.
+    # A port at which it never sends does not count.
     assert sorted(_too_early(frames.filter(pl.col("row") != 3), ports)["row"]) == [0]
