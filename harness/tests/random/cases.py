@@ -88,9 +88,11 @@ def _scenario(draw: st.DrawFn, net: Net, works: list[dict[str, Any]]) -> dict[st
         events = draw(timelines(net, may_stay={work["app"] for work in works} <= SERVERLESS))
         found |= {"timeline": events} if events else {}
     expect = {}
-    if not net.calm or any("die" in work for work in works):
+    hasty = [work for work in works if _hasty(work, net)]
+    # What libtirpc asks again sooner than it can leave fills the buffer of its socket, and it gives the call up.
+    if not net.calm or any("die" in work for work in works) or any(work["app"] == "sunrpc" for work in hasty):
         expect["failures"] = "allowed"
-    if any(_hasty(work, net) for work in works):
+    if hasty:
         expect["retransmissions"] = "allowed"
     return found | ({"expect": expect} if expect else {})
 
