@@ -45,11 +45,14 @@ def at_port(packets: list[tuple[int, tuple[object, ...]]]) -> pl.DataFrame:
         ([(0, ASKS), (1, ASKS), (2, ASKS)], [(0, 2 * SECOND + RETRY_NS)]),
         ([(0, ASKS), (1, ASKS), (2, ASKS), (2, ANSWERED)], []),
         ([(0, ASKS), (1, ASKS), (2, ASKS), (9, ANSWERED)], [(0, 2 * SECOND + RETRY_NS)]),
-        ([(0, ASKS), (1, ASKS), (1, ASKED), (2, ASKS), (3, ASKS)], []),
-        ([(0, ASKS), (1, ASKS), (2, ASKS), (2, ANOTHER_ANSWERED), (4, ASKS)], [(0, 4 * SECOND)]),
-        ([(0, ASKS), (4, ASKS), (8, ASKS)], []),
+        ([(0, ASKS), (1, ASKS), (1, ASKED), (2, ASKS), (3, ASKS), (5, ANOTHER_ANSWERED)], []),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (2, ANOTHER_ANSWERED), (4, ASKS), (6, ANOTHER_ANSWERED)], [(0, 4 * SECOND)]),
+        ([(0, ASKS), (4, ASKS), (8, ASKS), (10, ANOTHER_ANSWERED)], []),
         ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (3, ANSWERED)], [(0, 3 * SECOND)]),
-        ([(0, ASKS), (1, ASKS)], []),
+        ([(0, ASKS), (1, ASKS), (3, ANOTHER_ANSWERED)], []),
+        # The run ends while a packet waits for an answer.
+        ([(0, ASKS), (1, ASKS), (2, ANOTHER_ANSWERED)], [(0, SECOND + RETRY_NS)]),
+        ([(0, ASKS), (1, ASKS), (2, ANSWERED)], []),
         # lwIP asks five times.
         (
             [(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (6, ASKS), (6, ANSWERED)],
@@ -60,7 +63,7 @@ def at_port(packets: list[tuple[int, tuple[object, ...]]]) -> pl.DataFrame:
             [(0, 3 * SECOND), (3 * SECOND, 4 * SECOND + RETRY_NS)],
         ),
         ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (5, ANSWERED)], [(0, 3 * SECOND)]),
-        ([(0, ASKS), (1, ASKS), (2, ASKS), (9, ASKS), (10, ASKS)], [(0, 9 * SECOND)]),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (9, ASKS), (10, ASKS), (12, ANSWERED)], [(0, 9 * SECOND)]),
         ([(0, ASKS), (1, DROPPED_ASKS), (2, DROPPED_ASKS)], [(0, 2 * SECOND + RETRY_NS)]),
     ],
 )

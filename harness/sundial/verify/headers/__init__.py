@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
@@ -25,10 +26,12 @@ def check_headers(
     frames: pl.DataFrame,
     files: Sequence[tuple[Path, str]],
     own_types: Collection[int],
+    of_users: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
-    `frames` with row, end and fate; `own_types`: EtherTypes of workloads.
+    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `of_users`: machines with
+    programs of users, each with the EtherTypes that they send by themselves.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -52,21 +55,29 @@ def check_headers(
     lost = arp.overflow(taken, homes(ports), read)
     routers = set(ports.filter("forwards")["machine"])
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
+    made = sent
+    for machine, types in of_users.items():
+        if types:
+            by_program = (pl.col("machine") == machine) & pl.col("eth_type").is_in(list(types))
+            made = made.filter(~by_program.fill_null(False))
     return pl.concat(
         [
             *carried,
-            ethernet.check_ethernet(sent, ports, hops, own_types),
-            ethernet.check_padding(sent, read(sent)),
+            ethernet.check_source(sent),
+            ethernet.check_ethernet(made, ports, hops, own_types),
+            ethernet.check_padding(made, read(made)),
             arp.check_arp(
                 taken,
-                sent,
+                made,
                 ports,
                 read,
                 # Without a topology it is not known which machines have static addresses.
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops, arp.both(waits, lost.stretches), lost.headless, cut_off(frames, length_ns(run))),
+            ip.check_ip(
+                sent, hops, arp.both(waits, lost.stretches), lost.headless, cut_off(frames, length_ns(run)), of_users
+            ),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(
                 through_ip(frames), sent, read, {name: each for name, each in waits.items() if name in routers}

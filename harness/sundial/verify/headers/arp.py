@@ -209,14 +209,16 @@ def unresolved(
     frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
 ) -> dict[str, list[tuple[int, int]]]:
     """By machine: stretches in which it asked for an address, TRIES times in a row, and had no answer. What it has for
-    that address meanwhile is dropped, and no capture shows it. `machines`: by `end`. A question that the machine's own
-    adapter dropped was asked; an answer to another station, which a hub brings to all, is not taken."""
+    that address meanwhile is dropped, and no capture shows it; nor does one show what waits for an answer when the run
+    ends. `machines`: by `end`. A question that the machine's own adapter dropped was asked; an answer to another
+    station, which a hub brings to all, is not taken."""
     fields = _at_ports(frames, read)
     open_runs: dict[tuple[str, int], list[int]] = {}
     going_on: set[tuple[str, int]] = set()
     """Whose run follows a whole one at once: what waits for lwIP's fourth and fifth request is dropped as well."""
     found: dict[str, list[tuple[int, int]]] = {}
     own: dict[str, int] = {}
+    latest_ns: int = frames["time_ns"].max() or 0  # type: ignore[assignment]
     columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_sha", "arp_spa", "arp_tpa", "eth_target")
     for end, at_ns, way, kind, mac, sender, target, to in columns.iter_rows():
         if end not in machines:
@@ -241,7 +243,8 @@ def unresolved(
                 (going_on.discard if late else going_on.add)(key)
             run.append(at_ns)
     for (end, target), run in open_runs.items():
-        if len(run) == TRIES or (end, target) in going_on:
+        waits = bool(run) and run[-1] + RETRY_NS > latest_ns
+        if waits or len(run) == TRIES or (end, target) in going_on:
             found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
     return found
 
