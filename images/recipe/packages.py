@@ -108,7 +108,7 @@ def _reason(said: str) -> str:
 
 
 def look_up(names: list[str], release: str | None = None) -> dict[str, Package]:
-    """The candidate version of each package, asked for at once: apt takes a second a question.
+    """The candidate version of each package, or the one of NAME=VERSION, asked for at once: apt takes a second a question.
 
     Raises HostLacks, naming the package, where apt knows none.
     """
@@ -128,7 +128,7 @@ def look_up(names: list[str], release: str | None = None) -> dict[str, Package]:
     stanzas = filter(str.strip, shown.stdout.split("\n\n"))
     found = {package.name: package for package in (_parse(stanza, release) for stanza in stanzas)}
     for name in names:
-        if name not in found:
+        if name.partition("=")[0] not in found:
             raise HostLacks(f"package {name}: {_reason(shown.stderr)}")
     return found
 
