@@ -13,8 +13,9 @@ from sundial.model.program_events import KILL, RESTART
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.corruption import intact, through_ip
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
-from sundial.verify.headers.ports import homes, next_hops, ports_of, sent_frames
+from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
+from sundial.verify.unsent import Unsent
 
 _HOP = ("end", "machine", "domain", "target")
 
@@ -24,10 +25,12 @@ def check_headers(
     frames: pl.DataFrame,
     files: Sequence[tuple[Path, str]],
     own_types: Collection[int],
+    unsent: Unsent,
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
-    `frames` with row, end and fate; `own_types`: EtherTypes of workloads.
+    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `unsent`: what machines may have
+    dropped before.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -47,8 +50,8 @@ def check_headers(
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
-    waits = arp.unresolved(taken, homes(ports), read)
     routers = set(ports.filter("forwards")["machine"])
+    asked = {name: each for name, each in unsent.unresolved.items() if name in routers}
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     return pl.concat(
         [
@@ -64,11 +67,9 @@ def check_headers(
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops, waits),
+            ip.check_ip(sent, hops, unsent.either),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
-            icmp.check_icmp(
-                through_ip(frames), sent, read, {name: each for name, each in waits.items() if name in routers}
-            ),
+            icmp.check_icmp(through_ip(frames), sent, read, asked),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run), killed=killed),
         ]
     )

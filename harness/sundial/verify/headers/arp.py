@@ -4,7 +4,7 @@ only to neighbours whose addresses it has received."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -236,6 +236,22 @@ def unresolved(
     for (end, target), run in open_runs.items():
         if len(run) == TRIES or (end, target) in going_on:
             found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
+    return found
+
+
+def waits(
+    frames: pl.DataFrame, ends: Collection[str], read: Callable[[pl.DataFrame], Octets]
+) -> list[tuple[str, int, int]]:
+    """By some ports: from when to when they waited for an address that came."""
+    fields = _at_ports(frames, read).filter(pl.col("end").cast(pl.String).is_in([*ends]))
+    asked: dict[tuple[str, int], int] = {}
+    found = []
+    columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_spa", "arp_tpa")
+    for end, at_ns, way, kind, sender, target in columns.iter_rows():
+        if way == OUTBOUND and kind == REQUEST:
+            asked.setdefault((end, target), at_ns)
+        elif way == INBOUND and (end, sender) in asked:
+            found.append((end, asked.pop((end, sender)), at_ns))
     return found
 
 

@@ -36,8 +36,8 @@ _ROUND_NS = 100_000_000
 
 
 def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits` as of
-    `arp.unresolved`."""
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`:
+    by machine, when it may have dropped what it was to send."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
         .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
@@ -88,7 +88,7 @@ def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.Dat
                 for name, where, expected, seen in checks
             ),
             _check_identifications(table, waits),
-            _check_datagrams(table),
+            _check_datagrams(table, waits),
         ]
     )
 
@@ -182,7 +182,7 @@ def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
 
 def _steps(table: pl.DataFrame, key: list[str], waits: Stretches) -> pl.DataFrame:
     """A finding where identifications of the same `key` step by less than `least` or more than `most`. What a machine
-    drops as ARP has no answer has had its number."""
+    drops before its port has had its number."""
     number, since = pl.col("ip_id").cast(pl.Int64), pl.col("time_ns").shift(1).over(key)
     before = number.shift(1).over(key)
     waited = [
@@ -216,8 +216,9 @@ def _repeated(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
-    """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order."""
+def _check_datagrams(table: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
+    """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order, but
+    for what the machine dropped."""
     udp = table.filter(pl.col("protocol") == UDP, pl.col("ip_header").is_not_null()).with_columns(
         data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header"), place=pl.int_range(pl.len())
     )
@@ -256,7 +257,16 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
         offloads=pl.col("offloads").first(),
         inner=pl.col("inner").first(),
         place=pl.col("place").first(),
+        machine=pl.col("machine").first(),
+        times=pl.concat_list(pl.col("time_ns").min(), pl.col("time_ns").max()),
+        in_order=(offset.sort() >= by_offset).all() & in_order,
     )
+    partly = gathered.filter(~(pl.col("contiguous") & pl.col("ended")), "in_order")
+    dropped = [
+        place
+        for place, machine, (since, until) in partly.select("place", "machine", "times").iter_rows()
+        if any(begin <= until and since <= end for begin, end in waits.get(machine, ()))
+    ]
     datagrams = pl.concat([alone, gathered.select(alone.columns)]).sort("place")
     datagrams = datagrams.with_columns(call=pl.lit(None, pl.UInt32))
     whole = pl.col("contiguous") & pl.col("ended")
@@ -266,7 +276,7 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
         [
             findings(
                 datagrams,
-                ~whole,
+                ~whole & ~pl.col("place").is_in(dropped),
                 pl.lit("ip.fragments"),
                 pl.lit("all of a datagram, in order"),
                 pl.col("rows").list.len(),

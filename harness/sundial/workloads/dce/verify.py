@@ -138,7 +138,7 @@ class _Verification(Verification[Service]):
 
     def _drops(self, machine: str) -> Callable[[int], bool]:
         """A program is at most UNREAD_NS behind what it has read; ARP asks as soon as it sends."""
-        stretches = [(begin - UNREAD_NS, end) for begin, end in self.unresolved.get(machine, [])]
+        stretches = [(begin - UNREAD_NS, end) for begin, end in self.unsent.get(machine, [])]
         return partial(within, stretches)
 
     def verdict(self) -> Verdict:
