@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,9 +154,9 @@ class Roots:
             shutil.rmtree(beside, ignore_errors=True)
         return place
 
-    def modules(self, image: Image, names: Sequence[str], field: str, say: Say) -> Path:
+    def modules(self, image: Image, names: Sequence[str], field: str, say: Say, rebuild: Sequence[str] = ()) -> Path:
         """The folder with modules of the image's kernel, called in the order to load them, and their modules.dep.
-        `field`: what needs them. Raises BadRoot, HostLacks."""
+        `field`: what needs them; `rebuild`: options of those that are compiled again. Raises BadRoot, HostLacks."""
         packages = image.manifest.get("packages") or []
         found = [each for each in packages if str(each.get("name")).startswith("linux-image-") and "version" in each]
         if len(found) != 1:
@@ -165,14 +165,17 @@ class Roots:
                 field, what, "as: memory, or the recipe distribution" if field == "as" else "the recipe distribution"
             )
         kernel = found[0]
-        key = hashlib.sha256(json.dumps([kernel["sha256"], names]).encode()).hexdigest()
+        made_of = [kernel["sha256"], names, *([rebuild] if rebuild else [])]
+        key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
         place = self._folder / f"modules-{key[:24]}"
         if not place.is_dir():
             beside = Path(tempfile.mkdtemp(prefix=".modules-", dir=self._folder))
             try:
                 program = self._checkout / "images" / "packages" / "modules"
                 package = ["--package", f"{kernel['name']}={kernel['version']}", "--sha256", kernel["sha256"]]
-                command = [str(program), "--out", str(beside), "--cache", str(self._cache), *package, *names]
+                command = [str(program), "--out", str(beside), "--cache", str(self._cache), *package]
+                command += [word for option in rebuild for word in ("--option", option)]
+                command += names
                 status, last = run_build(command, program.parent, say)
                 reason = last.removeprefix("images/packages/modules: ")
                 if status == BadInput.exit_code:
@@ -219,7 +222,8 @@ class Roots:
             base = read_initrd(image.initrd)
             tree = merge(base, added)
             if sources.modules:
-                _add_modules(tree, self.modules(image, sources.modules, "modules", say))
+                made = self.modules(image, sources.modules, "modules", say, sources.rebuild)
+                _add_modules(tree, made, sources.rebuilt)
             self._check_programs(sources, tree, say)
             disk = None
             if sources.held == "disk":
@@ -285,6 +289,12 @@ class _Sources:
         self._root = root
         self.held = root.held
         self.modules = sorted(set(root.modules))
+        self.rebuilt = root.rebuild
+        self.rebuild = sorted(
+            f"{module}:{option}={'y' if on else 'n'}"
+            for module, options in root.rebuild.items()
+            for option, on in options.items()
+        )
         try:
             locked = check_lock(root.lock, root.packages) if root.lock else None
         except Unusable as fault:
@@ -315,7 +325,9 @@ class _Sources:
             "packages": self._lock["sha256"] if self._lock else None,
             "oci": self.oci.digest if self.oci else None,
             "folder": self._folder,
-            "modules": hashlib.sha256(" ".join(self.modules).encode()).hexdigest() if self.modules else None,
+            "modules": hashlib.sha256(" ".join([*self.modules, *self.rebuild]).encode()).hexdigest()
+            if self.modules
+            else None,
         }
         return {name: digest for name, digest in found.items() if digest is not None}
 
@@ -355,9 +367,9 @@ class _Sources:
         return tree
 
 
-def _add_modules(tree: Tree, folder: Path) -> None:
+def _add_modules(tree: Tree, folder: Path, replacing: Collection[str]) -> None:
     files = {path.name.partition("-")[2]: path.read_bytes() for path in sorted(folder.glob("*.ko"))}
-    add_modules(tree, files, (folder / MODULES_DEP).read_text())
+    add_modules(tree, files, (folder / MODULES_DEP).read_text(), replacing)
 
 
 def _over(tree: Tree, upper: Tree) -> None:

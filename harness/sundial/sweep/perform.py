@@ -34,8 +34,9 @@ from sundial.sweep.identity import Identity, digest
 from sundial.sweep.known import Knowing, Lacking
 from sundial.sweep.making import Put, SweepMaking, SweepTask
 from sundial.sweep.page import write_page
+from sundial.sweep.place import HERE, Place
 from sundial.sweep.plans import Bisect, Crossing, Metrics, Plan, plan_of
-from sundial.sweep.schedule import Done, Lost, Schedule, drawn
+from sundial.sweep.schedule import Done, Engine, Lost, Schedule, drawn
 from sundial.sweep.schedule import Progress as Counts
 from sundial.sweep.store import Kept, Store
 from sundial.sweep.tables import Row, row_of, write_tables
@@ -59,9 +60,12 @@ class Request:
     out: Path | None
     store: Path
     slots: int
+    """Runs at a time on this host."""
     connect: str
     recipe: str | None
     command: tuple[str, ...]
+    place: Place = HERE
+    """Where runs are made."""
 
 
 @dataclass(frozen=True)
@@ -197,36 +201,56 @@ class Sweeping:
         return self._metrics[key]
 
     def perform(self, making: Making, progress: Progress, pool: Callable[[Making, int], Pool] | None = None) -> Swept:
-        """Make what is not in the store, in the processes of a pool (default: Workers). Whatever ends it, tables and
-        page say what there is.
+        """Make what is not in the store: on the cluster of the request, else in the processes of a pool (default:
+        Workers). Whatever ends it, tables and page say what there is.
 
         Raises BadInput for a point that only a worker could refuse, HostLacks, Interrupted.
         """
         with self._owned():
             self._write_record()
             self.store.tidy()
-            put = SweepMaking(making.run, making.verify, making.report, self.store.folder)
-            workers = (pool or Workers)(put, self.request.slots)
-            engine = Local(workers, self.request.slots, self.task, self.store.tidy)
-            schedule = self.schedule(engine, progress)
+            schedule: Schedule[Point, Kept] | None = None
             try:
-                with workers:
+                with self._engine(making, progress, pool) as engine:
+                    schedule = self.schedule(engine, progress)
                     progress.say("making runs")
-                    schedule.perform(lambda: self.plan.wanted(self._seen(schedule)))
+                    self._make_wanted(schedule)
                     self.conclude(engine, schedule, progress)
             finally:
                 self.store.tidy()
-                swept = self.write(schedule)
+                if schedule is not None:
+                    swept = self.write(schedule)
         return swept
 
-    def conclude(self, engine: Local, schedule: Schedule[Point, Kept], progress: Progress) -> None:
+    def _make_wanted(self, schedule: Schedule[Point, Kept]) -> None:
+        schedule.perform(lambda: self.plan.wanted(self._seen(schedule)))
+
+    @contextlib.contextmanager
+    def _engine(
+        self, making: Making, progress: Progress, pool: Callable[[Making, int], Pool] | None
+    ) -> Iterator[Engine[Point]]:
+        if self.request.place.address is not None:
+            from sundial.sweep.cluster.engine import Needs, connected  # of what is optional
+
+            own = self._identities.offer(self.store, 0, "")
+            files = self._identities.files
+            needs = Needs(self.task, lambda point: files(self.resolve(point).experiment), self.store, own, progress.say)
+            with connected(self.request.place, needs) as cluster:
+                yield cluster
+            return
+        put = SweepMaking(making.run, making.verify, making.report, self.store.folder)
+        workers = (pool or Workers)(put, self.request.slots)
+        with workers:
+            yield Local(workers, self.request.slots, self.task, self.store.tidy)
+
+    def conclude(self, engine: Engine[Point], schedule: Schedule[Point, Kept], progress: Progress) -> None:
         """What is done once all runs are made: those drawn are made again, and compared by the store."""
         to_check = [point for point in self.drawn_again(schedule.seen) if not self._is_checked(point)]
         if to_check:
             progress.say("making some runs again, to compare them")
             self.schedule(engine, progress).perform(lambda: to_check, had=False)
 
-    def schedule(self, engine: Local, progress: Progress) -> Schedule[Point, Kept]:
+    def schedule(self, engine: Engine[Point], progress: Progress) -> Schedule[Point, Kept]:
         """A schedule whose runs are found in the store."""
 
         def show(counts: Counts) -> None:

@@ -279,7 +279,8 @@ def _check_wires_and_headers(
     """What the laws of the segments say and what the fabric counted; and the headers, which leave to the laws what they
     know better."""
     found, counted = check_wires(run, on_wire, files)
-    of_headers = headers.check_headers(run, frames, files, own_types, dropped)
+    of_programs = [each for kind in verifiers().values() for each in kind.ethertypes(run).items()]
+    of_headers = headers.check_headers(run, frames, files, own_types, dropped, of_programs)
     return [found, counters.check_counters(run, on_wire, counted)], of_headers
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from sundial.observe import Octets
 from sundial.verify.contention import Contention
 from sundial.verify.frames import OUTBOUND
-from sundial.verify.headers.arp import Stretches, unresolved, waits, within
+from sundial.verify.headers.arp import Stretches, asking, unresolved, within
 from sundial.verify.headers.ports import homes
 
 UNPROVEN = (
@@ -62,7 +62,8 @@ def unsent(
         if line is not None and (stood := line.taken_for(INTERVAL_NS)):
             queued.setdefault(machine, []).extend(stood)
     machines = dict(linux.iter_rows())
-    for end, asked_ns, came_ns in waits(frames, machines, read):
+    asked = asking(frames, {end: end for end in machines}, read)
+    for end, (_, asked_ns, came_ns) in ((end, each) for end, all_of_it in asked.items() for each in all_of_it):
         sent = frames.filter(
             pl.col("end") == end, pl.col("direction") == OUTBOUND, pl.col("fate").is_null(),
             pl.col("time_ns").is_between(came_ns, came_ns + _AT_ONCE_NS),

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 from unittest.mock import patch
 
 import polars as pl
@@ -102,9 +104,15 @@ def traffic(directory: Path) -> Bed:
 
 
 def fields(
-    bed: Bed, *, timed: bool = False, end_ns: int | None = None, topology: dict[str, object] | None = None
+    bed: Bed,
+    *,
+    timed: bool = False,
+    end_ns: int | None = None,
+    topology: dict[str, object] | None = None,
+    of_programs: Mapping[int, Collection[str]] = MappingProxyType({}),
 ) -> list[str]:
-    """`timed`: the law of the segment says when its frames arrive; `end_ns`: of the run, as the fabric counted it."""
+    """`of_programs`: types of frames that programs make, with their machines. `timed`: the law of the segment says when
+    its frames arrive; `end_ns`: of the run, as the fabric counted it."""
     path = bed.write()
     if topology is not None:
         document = json.loads((path / "run.json").read_bytes()) | {"topology": topology}
@@ -116,7 +124,8 @@ def fields(
     frames = with_corrupted(with_places(read_frames(files, run.epoch_ns)), partial(octets_of, files=files))
     ports = ports_of(run).with_columns(timed=pl.lit(timed))
     with patch("sundial.verify.headers.ports_of", lambda _: ports):
-        found = check_headers(run, frames, files, [], unsent(intact(frames), ports, partial(octets_of, files=files)))
+        dropped = unsent(intact(frames), ports, partial(octets_of, files=files))
+        found = check_headers(run, frames, files, [], dropped, of_programs.items())
     assert found.filter(pl.col("rows").list.len() == 0).is_empty()
     return found["field"].unique().sort().to_list()
 
@@ -171,6 +180,44 @@ def test_damage_at_both_ports(tmp_path: Path, name: str) -> None:
         if record.frame == sound:
             record.frame = resummed(damaged)
     assert field in fields(bed)
+
+
+def probe(source: str, target: str, operation: int = 1) -> bytes:
+    """As arping of busybox asks: for all, in the packet as well."""
+    frame = arp(operation, source, target, BROADCAST)
+    return frame[:32] + BROADCAST + frame[38:]
+
+
+OTHER = BROADCAST + MAC[CLIENT] + b"\x88\xb6" + bytes(range(50))
+TYPES = {0x0806: ["client"], 0x88B6: ["client"]}
+
+
+@pytest.mark.parametrize(
+    ("machine", "frame", "found"),
+    [
+        (CLIENT, probe(CLIENT, SERVER), ["arp", "arp.dst.hw_mac"]),
+        (CLIENT, probe(CLIENT, SERVER, 2), ["arp.opcode"]),
+        (CLIENT, OTHER, ["eth.type"]),
+    ],
+)
+def test_frames_that_a_program_makes_need_a_machine_with_one(
+    tmp_path: Path, machine: str, frame: bytes, found: list[str]
+) -> None:
+    def sent(folder: str, source: str, **more: Any) -> list[str]:
+        bed = traffic(tmp_path / folder)
+        for _ in range(3):
+            bed.send(source, [frame[:6] + MAC[source] + frame[12:]])
+        return fields(bed, **more)
+
+    assert sent("own", machine, of_programs=TYPES) == []
+    assert set(found) <= set(sent("unnamed", machine))
+    assert set(found) <= set(sent("another", SERVER, of_programs=TYPES))
+
+
+def test_a_program_makes_frames_from_its_own_address(tmp_path: Path) -> None:
+    bed = traffic(tmp_path)
+    bed.send(CLIENT, [OTHER[:6] + MAC[SERVER] + OTHER[12:]])
+    assert fields(bed, of_programs=TYPES) == ["eth.src"]
 
 
 @pytest.mark.parametrize("timed", [False, True])

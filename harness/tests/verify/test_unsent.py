@@ -100,7 +100,7 @@ def asked(answer_ns: int, frames: int) -> pl.DataFrame:
     sent = [row(answer_ns + 1 + place, OUTBOUND) for place in range(frames)]
     schema = {"fate": pl.String, "fate_adapter": pl.String}
     table = pl.DataFrame([question, answer, *sent], schema_overrides=schema).with_row_index("row")
-    return table.with_columns(arp_sha="arp_spa", eth_target=pl.lit(1))
+    return table.with_columns(arp_sha="arp_spa", eth_target=pl.lit(arp.BROADCAST))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -26,11 +26,12 @@ def check_headers(
     files: Sequence[tuple[Path, str]],
     own_types: Collection[int],
     unsent: Unsent,
+    of_programs: Iterable[tuple[int, Collection[str]]] = (),
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
-    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `unsent`: what machines may have
-    dropped before.
+    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `unsent`: what machines may have dropped
+    before; `of_programs`: those that programs of some machines send by themselves, with these machines.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -53,14 +54,20 @@ def check_headers(
     routers = set(ports.filter("forwards")["machine"])
     asked = {name: each for name, each in unsent.unresolved.items() if name in routers}
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
+    free = [
+        (pl.col("eth_type") == number) & pl.col("machine").is_in(list(machines)) for number, machines in of_programs
+    ]
+    by_programs = pl.any_horizontal(pl.lit(False), *free).fill_null(False)
+    made = sent.filter(~by_programs) if free else sent
     return pl.concat(
         [
             *carried,
-            ethernet.check_ethernet(sent, ports, hops, own_types),
-            ethernet.check_padding(sent, read(sent)),
+            ethernet.check_source(sent),
+            ethernet.check_ethernet(made, ports, hops, own_types),
+            ethernet.check_padding(made, read(made)),
             arp.check_arp(
                 taken,
-                sent,
+                made,
                 ports,
                 read,
                 # Without a topology it is not known which machines have static addresses.

@@ -4,7 +4,7 @@ only to neighbours whose addresses it has received."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -36,6 +36,10 @@ TRIES = 3
 """Requests without an answer after which Linux drops what waits for one (its mcast_solicit); lwIP does after five."""
 RETRY_NS = 1_100_000_000
 """Its time between them (retrans_time), and what a machine may take besides."""
+
+QUEUED = 12
+"""Packets that Linux surely keeps for a neighbour without an address: 212,992 bytes (unres_qlen_bytes), of which one of
+9,000 bytes takes up to 17,000. A newer packet takes the place of the oldest."""
 
 PACKET = ("row", "end", "time_ns", "domain", "eth_type", "eth_target", "static_arp", "inner")
 """What is needed of each packet."""
@@ -202,14 +206,16 @@ def unresolved(
     frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
 ) -> dict[str, list[tuple[int, int]]]:
     """By machine: stretches in which it asked for an address, TRIES times in a row, and had no answer. What it has for
-    that address meanwhile is dropped, and no capture shows it. `machines`: by `end`. A question that the machine's own
-    adapter dropped was asked; an answer to another station, which a hub brings to all, is not taken."""
+    that address meanwhile is dropped, and no capture shows it; nor does one show what waits for an answer when the run
+    ends. `machines`: by `end`. A question that the machine's own adapter dropped was asked; an answer to another
+    station, which a hub brings to all, is not taken."""
     fields = _at_ports(frames, read)
     open_runs: dict[tuple[str, int], list[int]] = {}
     going_on: set[tuple[str, int]] = set()
     """Whose run follows a whole one at once: what waits for lwIP's fourth and fifth request is dropped as well."""
     found: dict[str, list[tuple[int, int]]] = {}
     own: dict[str, int] = {}
+    latest_ns: int = frames["time_ns"].max() or 0  # type: ignore[assignment]
     columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_sha", "arp_spa", "arp_tpa", "eth_target")
     for end, at_ns, way, kind, mac, sender, target, to in columns.iter_rows():
         if end not in machines:
@@ -234,24 +240,33 @@ def unresolved(
                 (going_on.discard if late else going_on.add)(key)
             run.append(at_ns)
     for (end, target), run in open_runs.items():
-        if len(run) == TRIES or (end, target) in going_on:
+        waits = bool(run) and run[-1] + RETRY_NS > latest_ns
+        if waits or len(run) == TRIES or (end, target) in going_on:
             found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
     return found
 
 
-def waits(
-    frames: pl.DataFrame, ends: Collection[str], read: Callable[[pl.DataFrame], Octets]
-) -> list[tuple[str, int, int]]:
-    """By some ports: from when to when they waited for an address that came."""
-    fields = _at_ports(frames, read).filter(pl.col("end").cast(pl.String).is_in([*ends]))
-    asked: dict[tuple[str, int], int] = {}
-    found = []
-    columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_spa", "arp_tpa")
-    for end, at_ns, way, kind, sender, target in columns.iter_rows():
-        if way == OUTBOUND and kind == REQUEST:
-            asked.setdefault((end, target), at_ns)
-        elif way == INBOUND and (end, sender) in asked:
-            found.append((end, asked.pop((end, sender)), at_ns))
+def asking(
+    frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
+) -> dict[str, list[tuple[str, int, int]]]:
+    """By machine: for which address it asked, from when, and when it had an answer, or asked last. `machines`: by
+    `end`."""
+    begun: dict[tuple[str, str], int] = {}
+    last: dict[tuple[str, str], int] = {}
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    fields = _at_ports(frames, read).with_columns(sender=address_text("arp_spa"), asked=address_text("arp_tpa"))
+    for end, at_ns, way, kind, to, sender, asked in fields.select(
+        "end", "time_ns", "direction", "arp_op", "eth_target", "sender", "asked"
+    ).iter_rows():
+        if end not in machines:
+            continue
+        if way == OUTBOUND and kind == REQUEST and to == BROADCAST:
+            begun.setdefault((end, asked), at_ns)
+            last[end, asked] = at_ns
+        elif way == INBOUND and (end, sender) in begun:
+            found.setdefault(machines[end], []).append((sender, begun.pop((end, sender)), at_ns))
+    for (end, asked), at_ns in begun.items():
+        found.setdefault(machines[end], []).append((asked, at_ns, last[end, asked] + RETRY_NS))
     return found
 
 

@@ -154,7 +154,8 @@ def analyse(
                 contents.check_contents(pieces(), calls, legs, records, expected, settings, protocols, files)
             )
         if exact_time:
-            findings.append(call_times.check_late_requests(sampled, datagrams))
+            ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
+            findings.append(call_times.check_late_requests(sampled, datagrams, ports, lines or {}))
 
     def servers() -> Servers:
         return Servers(services(calls, datagrams, whole, tcp_frames, complete, protocols))

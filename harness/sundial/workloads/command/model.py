@@ -24,6 +24,7 @@ from sundial.workloads.command.model_events import check_events
 from sundial.workloads.command.model_fields import (
     FILE,
     VARIABLE,
+    EtherType,
     Figure,
     Names,
     Pattern,
@@ -152,6 +153,8 @@ class Port(Strict):
     """UDP port of a server."""
     icmp: Annotated[bool, Flag()] = False
     """ICMP echo (ping)."""
+    ethertype: Annotated[int, EtherType()] | None = None
+    """Frames that programs make themselves, by a socket of packets: `arp` (arping), or a type of frames."""
     decode: Literal["onc-rpc", "dns", "http2"] | None = None
     """Protocol of what is said there: all messages are checked. Default: none, and the bytes have no meaning."""
 
@@ -235,10 +238,13 @@ class CommandKind:
             if count > PROGRAMS_MOST:
                 yield Invalid((*path, "programs"), f"{machine!r} has {count} programs", f"up to {PROGRAMS_MOST}")
         for name, port in workload.ports.items():
-            if (port.tcp is not None) + (port.udp is not None) + port.icmp != 1:
-                yield Invalid((*path, "ports", name), "a port has exactly one of tcp, udp and icmp", "{tcp: 6379}")
-            elif port.icmp and port.decode is not None:
-                yield Invalid((*path, "ports", name, "decode"), "ICMP echo has nothing to decode", "tcp or udp")
+            others = (port.tcp is not None) + (port.udp is not None) + (port.ethertype is not None)
+            if others + port.icmp != 1:
+                what = "a port has exactly one of tcp, udp, icmp and ethertype"
+                yield Invalid((*path, "ports", name), what, "{tcp: 6379}")
+            elif port.decode is not None and port.number is None:
+                what = f"{'ICMP echo' if port.icmp else 'a type of frames'} has nothing to decode"
+                yield Invalid((*path, "ports", name, "decode"), what, "tcp or udp")
             elif port.udp is not None and port.decode in OVER_TCP_ALONE:
                 yield Invalid((*path, "ports", name, "decode"), f"{port.decode} is not spoken over UDP", "tcp")
         for name, program in workload.programs.items():

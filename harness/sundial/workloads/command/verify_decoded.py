@@ -136,6 +136,7 @@ def exchanges_of(decoded: Decoded, machines: Mapping[str, str]) -> pl.DataFrame:
             "question_bytes": each.question_bytes,
             "answer_bytes": each.answer_bytes,
             "retransmissions": each.retransmissions,
+            "after_loss": each.after_loss,
             "ok": each.answered_ns is not None,
         }
         for name, judged in decoded.judged.items()

@@ -213,10 +213,14 @@ class Server(Machine):
         self.outgoing, self.state, self.used_ns = None, "idle", self.now_ns
 
     @property
+    def silent(self) -> bool:
+        """Whether no response shows the end of its call."""
+        return self.header is not None and bool(self.header.flags & Flags.MAYBE)
+
+    @property
     def _hides_result(self) -> bool:
         """Whether it cannot be seen when its procedure ended, and does not matter for what comes next."""
-        is_maybe = self.header is not None and bool(self.header.flags & Flags.MAYBE)
-        return is_maybe and bool(self.inbox) and _alone(self.inbox[0].message)
+        return self.silent and bool(self.inbox) and _alone(self.inbox[0].message)
 
     # ---- answers ----
 
@@ -320,9 +324,11 @@ class Server(Machine):
         self._answer(pdu, Type.CANCEL_ACK, "cancel_acks", body=body[:8] + bytes((present,)))
 
     def _request(self, pdu: Pdu, now: int, came_ns: int) -> None:
+        if self.state == "run" and self.silent and _alone(pdu) and self.done_ns + self.unread_ns <= came_ns:
+            self._result(now)
         if pdu.boot_time not in (0, self.boot_time):
             self._reject(pdu, WRONG_BOOT_TIME)
-        elif _alone(pdu) and self.state == "run":
+        elif _alone(pdu) and self.state == "run" and self.done_ns <= came_ns + self.unread_ns:
             # Had the one before ended, it is executed; else it is dropped. Neither is answered.
             self.sequence = max(self.sequence, pdu.sequence)
             self.header = replace(pdu, activity_hint=self.hint, body=b"")
@@ -367,7 +373,7 @@ class Server(Machine):
         if self.state == "recv" and self.incoming.complete:
             self.state = "run"
             self.done_ns = NEVER if self.waits else self.now_ns + self.work_ns
-            if self.header is not None and self.header.flags & Flags.MAYBE:
+            if self.header is not None and self.silent:
                 self.counts[f"{EITHER}{self.header.opnum}"] += 1
 
     def _again(self, pdu: Pdu, now: int) -> None:
