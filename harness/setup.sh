@@ -69,10 +69,13 @@ missing_parts() {
     done
 }
 
+# The host's distribution and those that it is like, each between spaces.
+distributions() { printf ' %s ' "$(sed -n 's/^ID\(_LIKE\)*=//p' /etc/os-release 2>/dev/null | tr '\n"' '  ')"; }
+
 check_parts() {
     missing=$(missing_parts)
     [ -n "$missing" ] || return 0
-    case " $(sed -n 's/^ID\(_LIKE\)*=//p' /etc/os-release 2>/dev/null | tr '\n"' '  ') " in
+    case $(distributions) in
         *" fedora "*) by="as root: dnf install $fedora_packages" ;;
         *" arch "*) by="as root: pacman -S --needed $arch_packages" ;;
         *) by="Debian's packages are $packages" ;;
@@ -170,14 +173,19 @@ cache_python() {
 # ---- The parts ----
 
 # Before anything is installed, for packages are 80 MB.
-check_processor() {
+check_images() {
+    [ "${WITH_IMAGES:-1}" != 0 ] || return 0
+    [ ! -d "$out" ] && [ ! -d "${SUNDIAL_CACHE:-/nonexistent}/images" ] || return 0
+    instead="copy images/out of an x86-64 host with Debian to $PWD/images, or set WITH_IMAGES=0"
     processor=$(uname -m)
-    [ "$processor" = x86_64 ] || [ "${WITH_IMAGES:-1}" = 0 ] || [ -d "$out" ] ||
-        fail "this host is $processor, and images of guests are built on x86-64 hosts: copy images/out of one to $PWD/images, or set WITH_IMAGES=0"
+    [ "$processor" = x86_64 ] || fail "this host is $processor, and images of guests are built on x86-64 hosts: $instead"
+    case $(distributions) in
+        *" ubuntu "*) fail "this host has Ubuntu's packages, and images of guests are made from Debian's: $instead" ;;
+    esac
 }
 
 part_packages() {
-    check_processor
+    check_images
     needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' harness/fabric/Cargo.toml)
     found=$(cargo --version 2>/dev/null | cut -d' ' -f2)
     if [ -z "$found" ] && command -v apt-get >/dev/null; then

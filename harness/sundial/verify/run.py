@@ -35,7 +35,7 @@ from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
 from sundial.verify.frames import with_places
 from sundial.verify.handed_in import latest_hand_in
-from sundial.verify.headers.ports import homes, ports_of
+from sundial.verify.headers.ports import ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
 from sundial.verify.result import (
@@ -61,7 +61,7 @@ from sundial.verify.sockets.tcp import unopened
 from sundial.verify.sockets.time_outs import check_time_outs
 from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
-from sundial.verify.unsent import Unsent, beheaded, unsent
+from sundial.verify.unsent import Unsent, unsent
 from sundial.verify.wires import check_wires, held_back
 from sundial.verify.workload import (
     PROGRAM_TABLES,
@@ -128,12 +128,13 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         settings=calls.settings,
         lines=lines,
         transit=transit,
-        unsent=dropped.either,
+        unsent=dropped.stretches,
+        end_ns=headers.length_ns(run),
     )
     if len(analysis.uncaused):
         held = held_back(run, on_wire, files)
         analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
-    settled = [transport.settle(run, frames, samples, dropped.either) for transport in transports.values()]
+    settled = [transport.settle(run, frames, samples, dropped.stretches) for transport in transports.values()]
     counted = ChainMap(*(dict(each.counted) for each in settled))
     if len(analysis.uncaused):
         analysis = replace(analysis, uncaused=without_dead_servers(run, analysis, protocols, counted))
@@ -148,7 +149,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
                 *(each.classes for each in background),
                 _of_memory(analysis.frames, network),
                 unopened(taken, calls.flows),
-                beheaded(analysis.frames, homes(ports), dropped.either),
+                *dropped.headless(analysis.frames),
             ]
         ),
         _addresses(ports),
@@ -320,9 +321,10 @@ def _with_settled(frames: pl.DataFrame, settled: Sequence[Settled]) -> pl.DataFr
 
 
 def _ahead_ns(analysis: Analysis) -> dict[str, int]:
-    """How far the captures' clock is ahead of each client's: under the real clock a guest's begins when it boots."""
+    """How far the captures' clock is ahead of each client's: under the real clock a guest's begins when it boots. A
+    frame leaves after its call has begun, perhaps behind many others, so the least difference is nearest to it."""
     sent = analysis.observed.select("call_first_tx_ns", id="call")
-    apart = (pl.col("call_first_tx_ns") - pl.col("start_ns")).median().cast(pl.Int64)
+    apart = (pl.col("call_first_tx_ns") - pl.col("start_ns")).min().cast(pl.Int64)
     table = analysis.calls.join(sent, on="id").group_by("client").agg(apart).drop_nulls()
     return dict(table.iter_rows())
 

@@ -4,48 +4,56 @@ while it waits for one, or its queue in front of the adapter has stood for too l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import polars as pl
 
 from sundial.observe import Octets
 from sundial.verify.contention import Contention
 from sundial.verify.frames import OUTBOUND
-from sundial.verify.headers.arp import Stretches, asking, unresolved, within
+from sundial.verify.headers.arp import Overflow, Stretches, both, overflow, unresolved, within
 from sundial.verify.headers.ports import homes
 
-UNPROVEN = (
-    "what Linux discarded in front of an adapter whose line had been taken for 100 ms, or while more waited for an"
-    " address than may: that it was no more than it must",
-)
+UNPROVEN = ("that Linux discarded no more than it must in front of an adapter whose line had been taken for 100 ms",)
 
 INTERVAL_NS = 100_000_000
 """CoDel drops a packet that waited in a queue that has stood for so long (RFC 8289, 4.2; include/net/codel_impl.h). It
 is the default of Linux guests' kernels (fq_codel)."""
-_PLACE = 212_992
-"""Bytes that wait for an address at the most: of more the oldest packets go (net/core/neighbour.c,
-__neigh_event_send; unres_qlen_bytes)."""
-_AT_ONCE_NS = 100_000_000
-"""What waited is handed in when the address comes, and on the wire after so long at the most, or long enough for the
-sum."""
 _PLATFORM = "linux"
 
 
 @dataclass(frozen=True)
 class Unsent:
-    """By machine, when it may drop what it sends."""
+    """What machines may have dropped. `machines`: by `end`."""
 
-    unresolved: Stretches = field(default_factory=dict)
-    """ARP had no answer to it."""
-    queued: Stretches = field(default_factory=dict)
-    """Its line has been taken for INTERVAL_NS, or more waited for an address than may."""
+    machines: Mapping[str, str]
+    unresolved: Stretches
+    """By machine: ARP had no answer to it."""
+    overflow: Overflow
+    """More waited for an address than may."""
+    queued: Stretches
+    """By machine: its line had been taken for INTERVAL_NS."""
 
     @property
-    def either(self) -> dict[str, list[tuple[int, int]]]:
-        """For both reasons."""
-        names = [*self.unresolved, *self.queued]
-        return {name: [*self.unresolved.get(name, ()), *self.queued.get(name, ())] for name in names}
+    def stretches(self) -> Stretches:
+        """By machine, for all reasons."""
+        return both(both(self.unresolved, self.overflow.stretches), self.queued)
+
+    def headless(self, frames: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """row, class: fragments of datagrams whose first, which names the ports, its machine dropped."""
+        yield pl.DataFrame({"row": self.overflow.headless}).select("row", pl.lit("arp_overflow").alias("class"))
+        datagram = ["source", "target", "ip_id"]
+        first = frames.filter(pl.col("fragment_offset") == 0, "more")
+        alone = frames.filter(pl.col("fragment_offset") > 0).join(first, on=datagram, how="anti")
+        sent = alone.filter(pl.col("direction") == OUTBOUND, pl.col("fate").is_null())
+        dropped = [
+            key
+            for end, at_ns, *key in sent.select(pl.col("end").cast(pl.String), "time_ns", *datagram).iter_rows()
+            if within(self.queued.get(self.machines.get(end, ""), ()), at_ns)
+        ]
+        keys = pl.DataFrame(dropped, schema={name: frames.schema[name] for name in datagram}, orient="row")
+        yield alone.join(keys, on=datagram, how="semi").select("row", pl.lit("fragment_of_dropped").alias("class"))
 
 
 def unsent(
@@ -56,36 +64,9 @@ def unsent(
 ) -> Unsent:
     """Of the frames of a run and its `headers.ports`. `lines`: as of `segment.contentions`, where they are known."""
     queued: dict[str, list[tuple[int, int]]] = {}
-    linux = ports.filter(pl.col("platform") == _PLATFORM).select("end", "machine")
-    for end, machine in linux.iter_rows():
+    for end, machine in ports.filter(pl.col("platform") == _PLATFORM).select("end", "machine").iter_rows():
         line = (lines or {}).get(end.rpartition("|")[2])
         if line is not None and (stood := line.taken_for(INTERVAL_NS)):
             queued.setdefault(machine, []).extend(stood)
-    machines = dict(linux.iter_rows())
-    asked = asking(frames, {end: end for end in machines}, read)
-    for end, (_, asked_ns, came_ns) in ((end, each) for end, all_of_it in asked.items() for each in all_of_it):
-        sent = frames.filter(
-            pl.col("end") == end, pl.col("direction") == OUTBOUND, pl.col("fate").is_null(),
-            pl.col("time_ns").is_between(came_ns, came_ns + _AT_ONCE_NS),
-        )  # fmt: skip
-        # The memory of a packet: a power of 2, with what belongs to it.
-        if sent.select(2 * pl.col("frame_length").cast(pl.Int64) + 1024).sum().item() >= _PLACE:
-            queued.setdefault(machines[end], []).append((asked_ns, came_ns + _AT_ONCE_NS))
-    return Unsent(unresolved(frames, homes(ports), read), queued)
-
-
-def beheaded(frames: pl.DataFrame, machines: Mapping[str, str], stretches: Stretches) -> pl.DataFrame:
-    """row, class: fragments of datagrams whose first, which names the ports, its machine dropped. `machines`: by `end`;
-    `stretches`: when they may drop what they send."""
-    datagram = ["source", "target", "ip_id"]
-    later = frames.filter(pl.col("fragment_offset") > 0)
-    first = frames.filter(pl.col("fragment_offset") == 0, "more")
-    alone = later.join(first, on=datagram, how="anti", maintain_order="left")
-    sent = alone.filter(pl.col("direction") == OUTBOUND, pl.col("fate").is_null())
-    dropped = [
-        key
-        for end, at_ns, *key in sent.select(pl.col("end").cast(pl.String), "time_ns", *datagram).iter_rows()
-        if within(stretches.get(machines.get(end, ""), ()), at_ns)
-    ]
-    keys = pl.DataFrame(dropped, schema={name: frames.schema[name] for name in datagram}, orient="row")
-    return alone.join(keys, on=datagram, how="semi").select("row", pl.lit("fragment_of_dropped").alias("class"))
+    machines = homes(ports)
+    return Unsent(machines, unresolved(frames, machines, read), overflow(frames, machines, read), queued)

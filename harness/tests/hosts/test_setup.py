@@ -25,6 +25,7 @@ RELEASES = {
     "arch": "ID=arch\n",
     "nixos": 'ID=nixos\nID_LIKE=""\n',
 }
+UBUNTU = 'NAME="Ubuntu"\nID=ubuntu\nID_LIKE=debian\n'
 
 
 class Host:
@@ -89,14 +90,31 @@ def test_set_up_goes_on_where_all_is_installed_without_dpkg(host: Host, release:
     assert host.set_up("packages") == (0, "")
 
 
-def test_host_of_another_architecture_needs_images_before_anything_is_installed(host: Host) -> None:
-    host.put("uname", "echo aarch64")
+@pytest.mark.parametrize(
+    ("processor", "release", "words"),
+    [
+        ("aarch64", "ID=debian\n", "this host is aarch64, and images of guests are built on x86-64 hosts"),
+        ("x86_64", UBUNTU, "this host has Ubuntu's packages, and images of guests are made from Debian's"),
+        (
+            "x86_64",
+            'ID=linuxmint\nID_LIKE="ubuntu debian"\n',
+            "this host has Ubuntu's packages, and images of guests are",
+        ),
+    ],
+)
+def test_host_that_cannot_build_images_is_named_before_anything_is_installed(
+    host: Host, processor: str, release: str, words: str
+) -> None:
+    host.put("uname", f"echo {processor}")
+    (host.folder / "os-release").write_text(release)
     host.put("apt-get", f"touch {host.folder}/asked")
-    assert host.set_up("packages") == (
-        3,
-        "setup: this host is aarch64, and images of guests are built on x86-64 hosts: copy images/out of one to "
-        f"{host.folder}/images, or set WITH_IMAGES=0\n",
+    status, said = host.set_up("packages")
+    assert status == 3
+    assert said.startswith(f"setup: {words}")
+    assert said.endswith(
+        f": copy images/out of an x86-64 host with Debian to {host.folder}/images, or set WITH_IMAGES=0\n"
     )
+    assert len(said.splitlines()) == 1
     assert not (host.folder / "asked").exists()
     for program in BROUGHT_BY_PACKAGES:
         host.put(program)

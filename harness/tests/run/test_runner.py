@@ -263,7 +263,7 @@ def test_a_run_that_comes_to_its_deadline_waits_for_its_machines_and_fails(stage
         stage.fabric.finish(601_000_000_000, "client")
 
     stage.act = late
-    with pytest.raises(RunFailed, match="client: the deadline of 300 s passed; still waiting for client"):
+    with pytest.raises(RunFailed, match="client: the scenario's deadline of 300 s passed; still waiting for client"):
         runner.run(stage.request(), stage.words, session=stage.session)
     (folder,) = stage.captures.iterdir()
     assert read(folder)["status"] == "failed"

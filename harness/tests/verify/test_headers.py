@@ -24,6 +24,7 @@ from sundial.observe import octets_of, open_run, read_frames
 from sundial.verify.corruption import intact, with_corrupted
 from sundial.verify.frames import with_places
 from sundial.verify.headers import check_headers
+from sundial.verify.headers.arp import Overflow
 from sundial.verify.headers.carriage import check_order
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.headers.tcp import AT_ONCE_NS
@@ -438,7 +439,7 @@ def test_a_run_without_mac_addresses_is_bad_input(tmp_path: Path) -> None:
     file = path / "run.json"
     file.write_text(file.read_text().replace(MAC[CLIENT].hex(":"), "02:53"))
     with pytest.raises(BadInput, match=r"has no MAC address of client:eth0"):
-        check_headers(open_run(path), pl.DataFrame(), [], [], Unsent())
+        check_headers(open_run(path), pl.DataFrame(), [], [], Unsent({}, {}, Overflow({}, pl.Series([])), {}))
 
 
 TOPOLOGY: dict[str, object] = {

@@ -6,12 +6,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from sundial.verify import unsent as verify_unsent
 from sundial.verify.contention import Contention, contention_of
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.headers import arp
 from sundial.verify.headers.ip import _check_datagrams
 from sundial.verify.sockets.messages import check_attempts, check_datagrams, dropped_frames, with_legs, with_unsent
-from sundial.verify.unsent import INTERVAL_NS, beheaded, unsent
+from sundial.verify.unsent import INTERVAL_NS, Unsent, unsent
 
 CALLS = pl.DataFrame(
     {
@@ -31,6 +32,7 @@ CALLS = pl.DataFrame(
 )
 LEGS = pl.DataFrame({"kind": 0, "reply": [False], "layout": "0:8", "packets": 1, "sent": True})
 NOTHING = pl.DataFrame(schema={"call": pl.UInt32, "reply": pl.Boolean, "layout": pl.String, "rows": pl.List(pl.UInt32)})
+NO_ROWS = pl.Series([], dtype=pl.UInt32)
 FRAMES = pl.DataFrame(schema={"fate": pl.String, "call": pl.UInt32, "reply": pl.Boolean})
 
 
@@ -78,50 +80,28 @@ def test_fragments_may_be_missing_of_what_their_sender_dropped(
     legs = LEGS.with_columns(layout=pl.lit("0:8,8:4"), packets=pl.lit(2), reply=pl.lit(reply))
     call = pl.Series([1], dtype=pl.UInt32)
     sent = pl.DataFrame({"call": call, "reply": [reply], "layout": layout, "count": 1, "rows": [[1]]})
-    assert len(check_datagrams(sent, with_legs(calls, legs), dropped_frames(FRAMES))) == found
+    assert len(check_datagrams(sent, with_legs(calls, legs), dropped_frames(FRAMES), NO_ROWS)) == found
 
 
 PORT = "wire/lan.pcapng|a:eth0"
-COUNT, BIG = 25, 4362
-"""Frames that waited for an address: nearly all that may."""
-
-
-def row(at_ns: int, direction: int, **more: object) -> dict[str, object]:
-    return {
-        "end": PORT, "time_ns": at_ns, "direction": direction, "fate": None, "frame_length": BIG, "eth_type": 0x0800,
-        "interface": "a:eth0", "fate_adapter": None, "arp_op": None, "arp_spa": None, "arp_tpa": None, **more,
-    }  # fmt: skip
-
-
-def asked(answer_ns: int, frames: int) -> pl.DataFrame:
-    """A question and its answer, and what is sent behind that."""
-    question = row(0, OUTBOUND, eth_type=arp.ARP, arp_op=arp.REQUEST, arp_spa=1, arp_tpa=2)
-    answer = row(answer_ns, INBOUND, eth_type=arp.ARP, arp_op=arp.REPLY, arp_spa=2, arp_tpa=1)
-    sent = [row(answer_ns + 1 + place, OUTBOUND) for place in range(frames)]
-    schema = {"fate": pl.String, "fate_adapter": pl.String}
-    table = pl.DataFrame([question, answer, *sent], schema_overrides=schema).with_row_index("row")
-    return table.with_columns(arp_sha="arp_spa", eth_target=pl.lit(arp.BROADCAST))
 
 
 @pytest.mark.parametrize(
-    ("frames", "platform", "line", "found"),
+    ("platform", "line", "found"),
     [
-        (COUNT, "linux", (0, 0), [(0, 2_000 + INTERVAL_NS)]),
-        (COUNT - 10, "linux", (0, 0), []),
-        (COUNT, "ssscore", (0, 0), []),
-        (0, "linux", (5, 5 + INTERVAL_NS), [(5 + INTERVAL_NS, 5 + INTERVAL_NS)]),
-        (0, "linux", (5, 4 + INTERVAL_NS), []),
-        (0, "ssscore", (5, 5 + INTERVAL_NS), []),
+        ("linux", (5, 5 + INTERVAL_NS), [(5 + INTERVAL_NS, 5 + INTERVAL_NS)]),
+        ("linux", (5, 4 + INTERVAL_NS), []),
+        ("ssscore", (5, 5 + INTERVAL_NS), []),
     ],
 )
-def test_a_kernel_drops_what_waits_too_long_or_is_too_much(
-    monkeypatch: pytest.MonkeyPatch, frames: int, platform: str, line: tuple[int, int], found: list[tuple[int, int]]
+def test_a_kernel_drops_what_waits_too_long(
+    platform: str, line: tuple[int, int], found: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arp, "arp_fields", lambda frames, octets: frames)
+    for name, nothing in (("unresolved", {}), ("overflow", arp.Overflow({}, pl.Series([])))):
+        monkeypatch.setattr(verify_unsent, name, lambda *_, nothing=nothing: nothing)
     ports = pl.DataFrame({"end": [PORT], "machine": ["a"], "platform": [platform], "joins": [False]})
-    read = lambda _: None  # noqa: E731
-    dropped = unsent(asked(2_000, frames), ports, read, {"a:eth0": contention_of([line])})  # type: ignore[arg-type]
-    assert dropped.either.get("a", []) == found
+    dropped = unsent(pl.DataFrame(), ports, lambda _: None, {"a:eth0": contention_of([line])})  # type: ignore[arg-type, return-value]
+    assert dropped.stretches.get("a", []) == found
 
 
 def test_a_queue_stands_while_its_line_has_no_pause() -> None:
@@ -144,8 +124,9 @@ def test_fragments_without_their_first_belong_to_a_datagram_that_was_dropped() -
         schema=["row", "end", "time_ns", "direction", "fate", "source", "target", "ip_id", "fragment_offset", "more"],
         orient="row",
     )
-    assert beheaded(table, {PORT: "a"}, {"a": [(0, 500)]})["row"].to_list() == [0, 1]
-    assert beheaded(table, {PORT: "a"}, {}).is_empty()
+    for stretches, found in (({"a": [(0, 500)]}, [9, 0, 1]), ({}, [9])):
+        dropped = Unsent({PORT: "a"}, {}, arp.Overflow({}, pl.Series([9])), stretches)
+        assert pl.concat(dropped.headless(table))["row"].to_list() == found
 
 
 @pytest.mark.parametrize(
@@ -173,5 +154,5 @@ def test_a_datagram_lacks_fragments_that_its_machine_dropped(
         },
         schema_overrides={"ip_payload_sum": pl.Int64},
     ).with_columns(place=pl.int_range(pl.len()), fate=pl.lit(None, pl.String))  # fmt: skip
-    fields = _check_datagrams(table, {"a": [stretch]})["field"].to_list()
+    fields = _check_datagrams(table, {"a": [stretch]}, NO_ROWS)["field"].to_list()
     assert fields == ["ip.fragments"] * found

@@ -189,7 +189,7 @@ mirror/debian/ trixie-updates main Debian
 mirror/debian/ trixie-backports main Debian
 mirror/security/ trixie-security main Debian
 mirror/debian/ trixie main Debian
-other/apt/ stable main Somebody
+other/apt/ stable main Another
 """
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from sundial.model.program_events import KILL, RESTART
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.corruption import intact, through_ip
+from sundial.verify.frames import cut_off
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
 from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
@@ -74,7 +75,7 @@ def check_headers(
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops, unsent.either),
+            ip.check_ip(sent, hops, unsent.stretches, unsent.overflow.headless, cut_off(frames, length_ns(run))),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(through_ip(frames), sent, read, asked),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run), killed=killed),
@@ -82,7 +83,12 @@ def check_headers(
     )
 
 
+def length_ns(run: RunDirectory) -> int | None:
+    """When a run ended, if that is known."""
+    end_ns = (run.counters or {}).get("virtual_ns")
+    return end_ns if isinstance(end_ns, int) else None
+
+
 def _end_ns(run: RunDirectory) -> int | None:
     """When a run of the virtual clock ended."""
-    end_ns = (run.counters or {}).get("virtual_ns")
-    return end_ns if run.clock == "virtual" and isinstance(end_ns, int) else None
+    return length_ns(run) if run.clock == "virtual" else None

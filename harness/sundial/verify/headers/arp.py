@@ -5,6 +5,7 @@ only to neighbours whose addresses it has received."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -32,6 +33,8 @@ _PUNCTUAL = "linux"
 """The platform on which no two questions are nearer."""
 Stretches = Mapping[str, Sequence[tuple[int, int]]]
 """By machine: from when until when, in ns."""
+HELD_NS = 30_000_000_000
+"""The longest that fragments of one datagram are apart (ipfrag_time)."""
 TRIES = 3
 """Requests without an answer after which Linux drops what waits for one (its mcast_solicit); lwIP does after five."""
 RETRY_NS = 1_100_000_000
@@ -270,6 +273,35 @@ def asking(
     return found
 
 
+@dataclass(frozen=True)
+class Overflow:
+    """What machines dropped of their own while they asked for a neighbour, before any capture shows it."""
+
+    stretches: Stretches
+    headless: pl.Series
+    """Rows of fragments, wherever they were seen, whose datagram lost its first ones so."""
+
+
+def overflow(frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]) -> Overflow:
+    """Of the machines by `end`. A queue that was full is sent at once when the answer comes: QUEUED packets or more."""
+    stretches: dict[str, list[tuple[int, int]]] = {}
+    rows = [pl.Series([], dtype=frames.schema["row"])]
+    at_ns, packets = pl.col("time_ns"), frames.filter(pl.col("ip_id").is_not_null(), pl.col("fate").is_null())
+    for name, asked in asking(frames, machines, read).items():
+        ends = [end for end, machine in machines.items() if machine == name]
+        sent = packets.filter(pl.col("end").cast(pl.String).is_in(ends), pl.col("direction") == OUTBOUND)
+        for _, begin, end in asked:
+            flushed = sent.filter(at_ns.is_between(end, end + RETRY_NS)).sort("time_ns", "row")
+            if flushed.head(QUEUED).height < QUEUED:
+                continue
+            stretches.setdefault(name, []).append((begin, end))
+            first = flushed.head(1)
+            if first["fragment_offset"].item():
+                same = [pl.col(column) == first[column].item() for column in ("source", "target", "ip_id")]
+                rows.append(packets.filter(*same, at_ns.is_between(end, end + HELD_NS))["row"])
+    return Overflow(stretches, pl.concat(rows))
+
+
 def questions(
     frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
 ) -> dict[str, list[int]]:
@@ -288,6 +320,11 @@ def _at_ports(frames: pl.DataFrame, read: Callable[[pl.DataFrame], Octets]) -> p
     direction = pl.when(refused()).then(pl.lit(OUTBOUND)).otherwise(pl.col("direction"))
     fields = arp_fields(packets, read(packets))
     return fields.with_columns(end_of_sender().alias("end"), direction.alias("direction"))
+
+
+def both(one: Stretches, other: Stretches) -> Stretches:
+    """All of each machine."""
+    return {name: [*one.get(name, ()), *other.get(name, ())] for name in {**one, **other}}
 
 
 def within(stretches: Iterable[tuple[int, int]], at_ns: int) -> bool:

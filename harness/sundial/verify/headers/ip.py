@@ -35,9 +35,12 @@ _ROUND_NS = 100_000_000
 """No node sends 65,536 packets in so short a time, those to itself included."""
 
 
-def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`:
-    by machine, when it may have dropped what it was to send."""
+def check_ip(
+    sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches, headless: pl.Series, cut: pl.Series
+) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: by
+    machine, when it may have dropped what it was to send; `headless` as of `arp.Overflow`, `cut` of
+    `frames.cut_off`."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
         .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
@@ -88,7 +91,7 @@ def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.Dat
                 for name, where, expected, seen in checks
             ),
             _check_identifications(table, waits),
-            _check_datagrams(table, waits),
+            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), waits, cut),
         ]
     )
 
@@ -216,9 +219,9 @@ def _repeated(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check_datagrams(table: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
-    """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order, but
-    for what the machine dropped."""
+def _check_datagrams(table: pl.DataFrame, waits: Stretches, cut: pl.Series) -> pl.DataFrame:
+    """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order, as
+    far as they left before the run ended, and but for what the machine dropped."""
     udp = table.filter(pl.col("protocol") == UDP, pl.col("ip_header").is_not_null()).with_columns(
         data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header"), place=pl.int_range(pl.len())
     )
@@ -276,7 +279,9 @@ def _check_datagrams(table: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
         [
             findings(
                 datagrams,
-                ~whole & ~pl.col("place").is_in(dropped),
+                ~whole
+                & ~pl.col("place").is_in(dropped)
+                & ~(pl.col("contiguous") & pl.col("rows").list.last().is_in(cut.implode())),
                 pl.lit("ip.fragments"),
                 pl.lit("all of a datagram, in order"),
                 pl.col("rows").list.len(),

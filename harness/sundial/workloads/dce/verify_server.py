@@ -112,6 +112,8 @@ class Server(Machine):
     """By how much more than `counts` it may have counted."""
     not_taken: frozenset[int] = frozenset()
     """When requests came that it may have dropped, as the procedure of the call before was still running."""
+    lagged: bool = False
+    """Something waited longer to be read, or a procedure longer to end, than if its machine is not busy otherwise."""
     way_ns: int = 0
     way_at: int = NEVER
     way_every: int = 0
@@ -130,10 +132,10 @@ class Server(Machine):
     def joins(self, other: judge.Machine[Pdu]) -> bool:
         """What it may have counted is bounded: only the sum of all activities is known."""
         assert isinstance(other, Server)
-        mine, theirs = ((each.counts, each.spread, each.now_ns, each.not_taken) for each in (self, other))
-        other.counts, other.spread, other.now_ns, other.not_taken = mine
+        mine, theirs = ((each.counts, each.spread, each.now_ns, each.not_taken, each.lagged) for each in (self, other))
+        other.counts, other.spread, other.now_ns, other.not_taken, other.lagged = mine
         same = self == other
-        other.counts, other.spread, other.now_ns, other.not_taken = theirs
+        other.counts, other.spread, other.now_ns, other.not_taken, other.lagged = theirs
         if same:
             names = {*self.counts, *other.counts, *self.spread, *other.spread}
             most = {
@@ -143,6 +145,7 @@ class Server(Machine):
             self.spread = Counter({name: most[name] - self.counts[name] for name in names})
             self.now_ns = min(self.now_ns, theirs[2])
             self.not_taken |= theirs[3]
+            self.lagged &= theirs[4]
         return same
 
     def deadline(self) -> int:
@@ -269,6 +272,8 @@ class Server(Machine):
             self._place(arrival)
             return
         pdu = arrival.message
+        self.lagged |= now > arrival.at_ns + self.unread_ns
+        self.lagged |= self.state == "run" and self.done_ns + self.unread_ns < arrival.at_ns
         if pdu.type == Type.REQUEST:
             self._request(pdu, now, arrival.at_ns)
         elif pdu.type == Type.PING:

@@ -257,3 +257,13 @@ def test_call_that_was_cancelled_before_it_was_whole_ends_at_once(is_cancelled: 
     # The next call is taken, and its fragment acknowledged; so is the thread by another activity.
     assert (found(call, half(1020, 0, 1), work_ms=3000, executors=1) == []) == is_cancelled
     assert (found(call, worked("b", 1010, 4020, 1), work_ms=3000, executors=1) == []) == is_cancelled
+
+
+def test_request_that_came_long_before_the_end_of_a_run_was_not_read_behind_it() -> None:
+    """Its run ends at 3 s; what comes at 2.9 s may have waited for 0.1 s."""
+    for at_ms, sequences in ((2000, {0}), (2900, {0, 1})):
+        machine = Server(Settings(), activity=_uuid("a"), boot_time=BOOT, work_ns=3000 * MS)
+        party = Party(Replay([machine]), [], Table(2, UNREAD_NS, _conv))
+        for _, item in (asked("a", 0), asked("a", at_ms, sequence=1)):
+            party.feed(item)
+        assert {each.sequence for each in party.leaves(4000 * MS)} == sequences

@@ -20,7 +20,7 @@ from sundial.observe import Octets
 from sundial.verify.conservation import Transit
 from sundial.verify.findings import Finding
 from sundial.verify.frames import DROPPED
-from sundial.workloads.dce.expect_pdu import HEADER, Flags, Pdu, Type, parse
+from sundial.workloads.dce.expect_pdu import HEADER, NO_HINT, Flags, Pdu, Type, parse
 from sundial.workloads.dce.verify_boot import boots, fewest_findings
 from sundial.workloads.dce.verify_calls import Exchange, check_packets, observed, uncaused
 from sundial.workloads.dce.verify_client import Call
@@ -39,7 +39,7 @@ from sundial.workloads.dce.verify_names import Activity, Service, identity, map_
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
 from sundial.workloads.dce.verify_sides import divide, replay_servers
 from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, Settings, blank
-from tests.workloads.dce.dialogue import ACTIVITY, MS, answer, pdu, question
+from tests.workloads.dce.dialogue import ACTIVITY, BOOT, MS, answer, pdu, question
 
 CLIENT, SERVER = ("10.0.0.1", 40000), ("10.0.0.2", 1027)
 MTU = 1500
@@ -184,6 +184,19 @@ def test_a_server_answers_an_activity_of_which_no_request_came(answered: bool, m
     )
     found = [each for _, replay in served for each in replay.findings]
     assert [each.expected for each in found] == missing
+
+
+def test_a_server_that_has_only_asked_has_said_its_boot_time() -> None:
+    """Its next request echoes that, and is not rejected."""
+    first, later = pdu(Type.REQUEST, boot_time=0, activity_hint=NO_HINT), pdu(Type.REQUEST, sequence=1)
+    heard = [datagram(encode(each), sent=False) for each in (first, later)]
+    asked = [replace(datagram(encode(question()), back=True), at_ns=MS, whole_ns=MS)]
+    sides, _ = divide([heard[0], *asked, replace(heard[1], at_ns=2 * MS, whole_ns=2 * MS)], [activity()])
+    service = Service("server", ("10.0.0.2",), "dce-server", {"port": SERVER[1]})
+    ((_, served),) = replay_servers(
+        [*sides.values()], service, 1, memory=None, marks=(), end_ns=100 * MS, drops=lambda at_ns: False, exact=True
+    )
+    assert {each.boot_time for each in served.histories} == {BOOT}
 
 
 # ---- causes ----

@@ -199,7 +199,7 @@ def settle(directory: Path) -> tuple[Settled, pl.DataFrame]:
     frames = with_corrupted(frames, lambda rows: octets_of(rows, files))
     dropped = unsent(frames, ports_of(run), lambda rows: octets_of(rows, files))
     assert KIND.transport is not None
-    return KIND.transport.settle(run, frames, load_samples(run), dropped.either), frames
+    return KIND.transport.settle(run, frames, load_samples(run), dropped.stretches), frames
 
 
 def findings(settled: Settled) -> list[tuple[str, str, str]]:
