@@ -25,7 +25,7 @@ from typing import Any
 from sundial.errors import BadInput, HostLacks
 from sundial.machines.images import Image, run_build
 from sundial.machines.layers import read_layers
-from sundial.machines.loading import missing, packages_of, programs_of
+from sundial.machines.loading import elsewhere, missing, packages_of, programs_of
 from sundial.machines.merged import merge, read_initrd
 from sundial.machines.packed import write_cpio, write_erofs
 from sundial.machines.rootdisk import MODULES, boot_tree, shape_of
@@ -267,6 +267,10 @@ class Roots:
             if field is not None:
                 raise BadRoot(field, what, None if package is None else f"packages: [{package}] in addition")
             say(f"cannot start: {what}")
+        for found in missing(tree, elsewhere(tree, sources.of_folder)):
+            if found.damaged:
+                raise BadRoot("folder", str(found))
+            say(f"cannot start: {found}")
 
     def _prune(self) -> None:
         """Remove all but the last used roots; packages stay, since their lock is what makes a root repeatable."""
@@ -301,7 +305,8 @@ class _Sources:
             raise BadRoot("lock", str(fault), fault.allowed) from fault
         self._packages = roots.packages(root.packages, say, locked) if root.packages else None
         self._lock = json.loads((self._packages / LOCK).read_text()) if self._packages else None
-        self._of_folder: set[int] = set()
+        self.of_folder: set[int] = set()
+        """Ids of its entries."""
         self.blamed = "packages"
         """The field whose source is read, for errors."""
         try:
@@ -342,7 +347,7 @@ class _Sources:
 
     def field_of(self, path: str, entry: Entry) -> str | None:
         """The source that a program must come from whole; None: it may lack something."""
-        if id(entry) in self._of_folder:
+        if id(entry) in self.of_folder:
             return "folder"
         argv = self.oci.process.argv if self.oci is not None else ()
         first = "/" not in argv[0] and Path(path).name == argv[0] if argv else False
@@ -362,7 +367,7 @@ class _Sources:
         if self._root.folder is not None:
             self.blamed = "folder"
             upper = read_folder(Path(self._root.folder))
-            self._of_folder = {id(entry) for entry in upper.values()}
+            self.of_folder = {id(entry) for entry in upper.values()}
             _over(tree, upper)
         return tree
 

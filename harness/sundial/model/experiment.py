@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sundial.model.images import IMAGES, ImageKind
@@ -36,6 +36,10 @@ class Experiment:
     @property
     def workloads(self) -> list[WorkloadBase]:
         return list(self.scenario.workloads)
+
+    def with_seed(self, seed: int) -> Experiment:
+        """The same run with another seed, on which nothing of the model depends."""
+        return replace(self, seed=seed)
 
     def scenario_json(self) -> dict[str, Any]:
         """The resolved scenario for run.json, quantities with their units."""

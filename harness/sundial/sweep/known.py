@@ -56,6 +56,9 @@ class Knowing(Protocol):
     def verifier(self) -> str:
         """What identifies the verifier."""
 
+    def sources(self) -> str:
+        """What identifies the harness."""
+
     def offer(self, store: Store, slots: int, name: str) -> Offer:
         """What this host is as a worker."""
 
@@ -95,12 +98,16 @@ class Identities:
         """Digest of what verifies: the sources of VERIFIERS, and the version of tshark."""
         return digest([_sources(VERIFIERS), tool_version("tshark", Book(self._places.programs))])
 
+    def sources(self) -> str:
+        """Digest of all sources of the harness."""
+        return digest(_sources(("",)))
+
     def offer(self, store: Store, slots: int, name: str) -> Offer:
         """What this host is as a worker. Raises HostLacks for a program that is missing."""
         book, programs = Book(self._places.programs), self._programs()
         tshark = tool_version("tshark", book) or "missing"
         parts = {
-            "Sundial": Part(digest(_sources(("",))), sundial.__version__),
+            "Sundial": Part(self.sources(), sundial.__version__),
             "Python": Part(digest(sys.version_info[:2]), ".".join(map(str, sys.version_info[:3]))),
             "QEMU": Part(programs["qemu"], tool_version(EMULATOR, book) or "of an unknown version"),
             "tshark": Part(digest(tshark), tshark),

@@ -22,8 +22,9 @@ from itertools import combinations, pairwise
 import polars as pl
 
 from sundial.observe import RunDirectory, octets_of
-from sundial.verify.findings import findings
+from sundial.verify.findings import findings, none
 from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
+from sundial.verify.groups import Groups, number_of
 from sundial.verify.headers.arp import QUEUED, RETRY_NS, asking, unresolved
 from sundial.verify.headers.carriage import under_way
 from sundial.verify.headers.icmp import Read
@@ -160,6 +161,9 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
 
     `frames` need row, call (null for none), reply, view, fate, direction, end, corrupted (see `with_corrupted`).
     """
+    frames = frames.filter(~_plainly_balanced(frames, key, transit))
+    if frames.is_empty():
+        return none()
     frames = (
         frames.join(transit.rows, on="row", how="left")
         .join(transit.under_way, on="row", how="left")
@@ -192,6 +196,20 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
         pl.format("{} times {}", most, "what"),
         pl.format("{} times", "received"),
     )
+
+
+def _plainly_balanced(frames: pl.DataFrame, key: list[str], transit: Transit) -> pl.Series:
+    """Frames of each `key` that was received as often as sent while nothing else happened to it: nearly all."""
+    other = pl.concat([transit.rows["row"].cast(pl.UInt32), transit.under_way["row"].cast(pl.UInt32)])
+    columns = frames.select(
+        key=number_of(*key),
+        net=(pl.col("view") == "sent").fill_null(False).cast(pl.Int32)
+        - (pl.col("view") == "received").fill_null(False).cast(pl.Int32),
+        plain=pl.col("fate").is_null() & (pl.col("corrupted") == 0) & ~pl.col("row").is_in(other.implode()),
+    )
+    groups = Groups(columns["key"])
+    balanced = (groups.sums(columns["net"]) == 0) & (groups.sums(~columns["plain"]) == 0)
+    return pl.Series(groups.each(balanced))
 
 
 def _number(where: pl.Expr) -> pl.Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -83,6 +83,8 @@ _OBSERVED = (
 )  # fmt: skip
 
 
+_MANY = 1 << 18
+"""Of more frames the tables of headers and of calls are made one after the other: they are what takes memory."""
 BY_HAND = "what the guests sent and why: an interactive session has no scenario to check it against"
 
 
@@ -114,6 +116,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     # What asks for no calls, while they are looked for.
     own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]
     on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types, dropped)
+    if on_wire.height > _MANY:
+        on_wires.result()
     document_findings = aside.submit(check_documents, run, samples, on_wire)
     order_findings = aside.submit(directory.check_order, on_wire)
     transit = transit_of(frames, ports, run)
@@ -280,8 +284,8 @@ def _check_wires_and_headers(
     """What the laws of the segments say and what the fabric counted; and the headers, which leave to the laws what they
     know better."""
     found, counted = check_wires(run, on_wire, files)
-    of_programs = [each for kind in verifiers().values() for each in kind.ethertypes(run).items()]
-    of_headers = headers.check_headers(run, frames, files, own_types, dropped, of_programs)
+    of_users: Mapping[str, Collection[int]] = ChainMap(*(dict(kind.of_users(run)) for kind in verifiers().values()))
+    of_headers = headers.check_headers(run, frames, files, own_types, dropped, of_users)
     return [found, counters.check_counters(run, on_wire, counted)], of_headers
 
 

@@ -154,8 +154,8 @@ class WorkloadVerifier(Protocol):
         """Its traffic beside calls. `frames` with row, end and fate; `ahead_ns`: how much later than a client's clock
         the captures' shows the same moment; 0 for those not named."""
 
-    def ethertypes(self, run: RunDirectory) -> Mapping[int, Collection[str]]:
-        """Types of frames that programs of some machines make themselves, each with these machines."""
+    def of_users(self, run: RunDirectory) -> Mapping[str, Collection[int]]:
+        """The machines with programs of users, each with the types of frames that its programs make themselves."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Verifier:
         """None."""
         return Background()
 
-    def ethertypes(self, run: RunDirectory) -> Mapping[int, Collection[str]]:
+    def of_users(self, run: RunDirectory) -> Mapping[str, Collection[int]]:
         """None."""
         return {}
 

@@ -5,6 +5,7 @@ wrong bit that is found."""
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 from random import Random
 
@@ -13,11 +14,12 @@ import pytest
 
 from mutation.capture import Capture, transmissions
 from mutation.damage import Copy
+from sundial.model.catalog import FOLDERS
 from sundial.verify import verify_run
 from tests.run.live import require_guests
 from tests.run.served import passed
 
-pytestmark = [pytest.mark.vm, pytest.mark.night, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.vm, pytest.mark.night, pytest.mark.timeout(1800)]
 
 MAPPER, NFS = 111, 2049
 UDP_AT, PORTS_AT, HEADER = 23, 34, 42
@@ -46,6 +48,18 @@ def _ran(tmp_path: Path, scenario: str) -> tuple[Path, pl.DataFrame]:
     exchanges = pl.read_parquet(run / "exchanges.parquet")
     assert exchanges["ok"].all()
     return run, exchanges
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="go is not here")
+def test_a_grpc_program_in_go_is_built_and_each_call_is_read(tmp_path: Path) -> None:
+    require_guests()
+    folder = tmp_path / "grpc-go"
+    shutil.copytree(FOLDERS["scenario"] / "grpc-go", folder, ignore=shutil.ignore_patterns("root"))
+    subprocess.run(["make", "-C", str(folder)], check=True, timeout=600)
+    run = tmp_path / "run"
+    passed(folder / "grpc-go.yaml", run)
+    exchanges = pl.read_parquet(run / "exchanges.parquet")
+    assert exchanges.filter(pl.col("procedure").str.ends_with("SayHello"))["ok"].to_list() == [True] * 10
 
 
 def _check_a_changed_xid_is_found(tmp_path: Path, run: Path, port: int) -> None:

@@ -44,6 +44,9 @@ class Known:
     def verifier(self) -> str:
         return self._verifier
 
+    def sources(self) -> str:
+        return "sources"
+
     def offer(self, store: Store, slots: int, name: str) -> Offer:
         return Offer(name, "here", slots, store.id, PARTS)
 

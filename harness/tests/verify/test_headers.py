@@ -110,10 +110,10 @@ def fields(
     timed: bool = False,
     end_ns: int | None = None,
     topology: dict[str, object] | None = None,
-    of_programs: Mapping[int, Collection[str]] = MappingProxyType({}),
+    of_users: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> list[str]:
-    """`of_programs`: types of frames that programs make, with their machines. `timed`: the law of the segment says when
-    its frames arrive; `end_ns`: of the run, as the fabric counted it."""
+    """`of_users`: machines with programs of users, with types of frames that they make. `timed`: the law of the segment
+    says when its frames arrive; `end_ns`: of the run, as the fabric counted it."""
     path = bed.write()
     if topology is not None:
         document = json.loads((path / "run.json").read_bytes()) | {"topology": topology}
@@ -126,7 +126,7 @@ def fields(
     ports = ports_of(run).with_columns(timed=pl.lit(timed))
     with patch("sundial.verify.headers.ports_of", lambda _: ports):
         dropped = unsent(intact(frames), ports, partial(octets_of, files=files))
-        found = check_headers(run, frames, files, [], dropped, of_programs.items())
+        found = check_headers(run, frames, files, [], dropped, of_users)
     assert found.filter(pl.col("rows").list.len() == 0).is_empty()
     return found["field"].unique().sort().to_list()
 
@@ -190,7 +190,7 @@ def probe(source: str, target: str, operation: int = 1) -> bytes:
 
 
 OTHER = BROADCAST + MAC[CLIENT] + b"\x88\xb6" + bytes(range(50))
-TYPES = {0x0806: ["client"], 0x88B6: ["client"]}
+TYPES = {"client": [0x0806, 0x88B6]}
 
 
 @pytest.mark.parametrize(
@@ -210,15 +210,50 @@ def test_frames_that_a_program_makes_need_a_machine_with_one(
             bed.send(source, [frame[:6] + MAC[source] + frame[12:]])
         return fields(bed, **more)
 
-    assert sent("own", machine, of_programs=TYPES) == []
+    assert sent("own", machine, of_users=TYPES) == []
     assert set(found) <= set(sent("unnamed", machine))
-    assert set(found) <= set(sent("another", SERVER, of_programs=TYPES))
+    assert set(found) <= set(sent("another", SERVER, of_users=TYPES))
 
 
 def test_a_program_makes_frames_from_its_own_address(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
     bed.send(CLIENT, [OTHER[:6] + MAC[SERVER] + OTHER[12:]])
-    assert fields(bed, of_programs=TYPES) == ["eth.src"]
+    assert fields(bed, of_users=TYPES) == ["eth.src"]
+
+
+def set_in(
+    bed: Bed, change: Callable[[bytearray], None], which: Callable[[int], bool], kind: Callable[[bytes], bool]
+) -> None:
+    """Change the packets of a kind that the client sent whose number fits, at both ports."""
+    sent = [each.frame for each in bed.records if each.direction == OUT and kind(each.frame)]
+    sent = [frame for frame in sent if frame[26:30] == address(CLIENT)]
+    chosen = [frame for number, frame in enumerate(sent) if which(number)]
+    assert chosen
+    for record in bed.records:
+        if record.frame in chosen:
+            damaged = bytearray(record.frame)
+            change(damaged)
+            record.frame = resummed(damaged)
+
+
+SOCKET = {"ttl": (at(22, 0x41), "ip.ttl"), "tos": (at(15, 0x10), "ip.dsfield"), "df": (at(20, 0x40), "ip.flags.df")}
+
+
+@pytest.mark.parametrize("name", SOCKET)
+def test_a_program_may_set_what_a_socket_has(tmp_path: Path, name: str) -> None:
+    change, field = SOCKET[name]
+
+    def found(folder: str, which: Callable[[int], bool], **more: Any) -> list[str]:
+        bed = traffic(tmp_path / folder)
+        set_in(bed, change, which, is_ip(6))
+        return fields(bed, **more)
+
+    programs = {"client": []}
+    assert found("all", lambda number: True, of_users=programs) == []
+    assert found("from some on", lambda number: number > 2, of_users=programs) == []
+    assert found("none", lambda number: True) == [field]
+    assert found("another", lambda number: True, of_users={"server": []}) == [field]
+    assert found("one", lambda number: number == 2, of_users=programs) == [field]
 
 
 @pytest.mark.parametrize("timed", [False, True])

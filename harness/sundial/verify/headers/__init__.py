@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
@@ -27,12 +28,12 @@ def check_headers(
     files: Sequence[tuple[Path, str]],
     own_types: Collection[int],
     unsent: Unsent,
-    of_programs: Iterable[tuple[int, Collection[str]]] = (),
+    of_users: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
     `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `unsent`: what machines may have dropped
-    before; `of_programs`: those that programs of some machines send by themselves, with these machines.
+    before; `of_users`: machines with programs of users, each with the EtherTypes that they send by themselves.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -55,11 +56,11 @@ def check_headers(
     routers = set(ports.filter("forwards")["machine"])
     asked = {name: each for name, each in unsent.unresolved.items() if name in routers}
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
-    free = [
-        (pl.col("eth_type") == number) & pl.col("machine").is_in(list(machines)) for number, machines in of_programs
-    ]
-    by_programs = pl.any_horizontal(pl.lit(False), *free).fill_null(False)
-    made = sent.filter(~by_programs) if free else sent
+    made = sent
+    for machine, types in of_users.items():
+        if types:
+            by_program = (pl.col("machine") == machine) & pl.col("eth_type").is_in(list(types))
+            made = made.filter(~by_program.fill_null(False))
     return pl.concat(
         [
             *carried,
@@ -75,7 +76,9 @@ def check_headers(
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops, unsent.stretches, unsent.overflow.headless, cut_off(frames, length_ns(run))),
+            ip.check_ip(
+                sent, hops, unsent.stretches, unsent.overflow.headless, cut_off(frames, length_ns(run)), of_users
+            ),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(through_ip(frames), sent, read, asked),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run), killed=killed),

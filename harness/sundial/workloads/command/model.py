@@ -16,7 +16,7 @@ from sundial.model.images import ImageKind
 from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import EVERYONE, Machines
 from sundial.model.network import Network
-from sundial.model.program_events import LinePattern, Signal
+from sundial.model.program_events import EndSignal, LinePattern, Signal
 from sundial.model.workload import MILLISECONDS, Ends, Millis, Transport, WorkloadBase, WorkloadKind
 from sundial.units import SIZE, TIME
 from sundial.workloads import sockets
@@ -29,7 +29,9 @@ from sundial.workloads.command.model_fields import (
     Names,
     Pattern,
     PortOrName,
+    Ports,
     Unused,
+    numbers_of,
 )
 from sundial.workloads.command.model_template import filled
 
@@ -72,7 +74,7 @@ class Expected(Strict):
 
     status: Annotated[int, Whole(0, 255)] | None = None
     """Exit status. Default: 0 for jobs; any for a service that was stopped."""
-    signal: Annotated[str, Signal()] | None = None
+    signal: Annotated[str, EndSignal()] | None = None
     """Signal that ends it, instead of a status."""
     stdout: Text = Text()
     stderr: Text = Text()
@@ -149,8 +151,8 @@ class Port(Strict):
 
     tcp: _Port | None = None
     """TCP port of a server."""
-    udp: _Port | None = None
-    """UDP port of a server."""
+    udp: Annotated[int | str, Ports()] | None = None
+    """UDP port of a server, or ports from one to another: 5000-5010."""
     icmp: Annotated[bool, Flag()] = False
     """ICMP echo (ping)."""
     ethertype: Annotated[int, EtherType()] | None = None
@@ -160,8 +162,12 @@ class Port(Strict):
 
     @property
     def number(self) -> int | None:
-        """Its number."""
-        return self.tcp if self.tcp is not None else self.udp
+        """Its number; of several ports the first."""
+        return next((ports[0] for each in ("tcp", "udp") if (ports := self.numbers(each))), None)
+
+    def numbers(self, transport: str) -> range:
+        """Its ports over UDP or TCP."""
+        return numbers_of(getattr(self, transport))
 
 
 class Command(WorkloadBase):

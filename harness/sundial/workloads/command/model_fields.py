@@ -54,6 +54,33 @@ class PortOrName(Marker):
         return {"type": ["integer", "string"], "x-allowed": self.ALLOWED}
 
 
+class Ports(Marker):
+    """A port, or ports from one to another."""
+
+    MOST: ClassVar[int] = 1024
+    ALLOWED = f"a number from 1 to {PORT_MOST}, or up to {MOST} ports such as 5000-5010"
+
+    def parse(self, value: object) -> int | str:
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= PORT_MOST:
+            return value
+        if isinstance(value, str) and (found := re.fullmatch(r"([1-9]\d{0,4})\s*-\s*([1-9]\d{0,4})", value)):
+            low, high = map(int, found.groups())
+            if low < high <= PORT_MOST and high - low < self.MOST:
+                return f"{low}-{high}"
+        raise BadInput(f"{value!r} is not a port", allowed=self.ALLOWED)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["integer", "string"], "x-allowed": self.ALLOWED}
+
+
+def numbers_of(ports: int | str | None) -> range:
+    """The ports of a value of `Ports`."""
+    if ports is None:
+        return range(0)
+    low, _, high = str(ports).partition("-")
+    return range(int(low), int(high or low) + 1)
+
+
 class EtherType(Marker):
     """A type of frames; the value is an int."""
 

@@ -43,6 +43,7 @@ UNPROVEN: tuple[str, ...] = (
     "command: that what a program writes to its outputs is true",
     "command: what a program does between its frames, and that a service would have served longer",
     "command: what is in frames that programs make themselves (`ethertype`), and that no kernel made them",
+    "command: that TTL, type of service and DF of a flow are what its program set, at its ends above all",
     "command: of a paused program only that it answers no new connection: its kernel sends what was written before",
     "command: that no datagram leaves after its program has ended, since it may wait for ARP",
 )
@@ -94,13 +95,11 @@ class _Command(Verifier):
     def unproven_of(self, run: RunDirectory) -> list[str]:
         return unproven_of(run)
 
-    def ethertypes(self, run: RunDirectory) -> Mapping[int, frozenset[str]]:
-        """Those that a port names, of the machines with programs of its workload."""
-        found: dict[int, frozenset[str]] = {}
+    def of_users(self, run: RunDirectory) -> Mapping[str, frozenset[int]]:
+        found: dict[str, frozenset[int]] = {}
         for each in _workloads(run):
-            for port in each.ports.values():
-                if port.ethertype is not None:
-                    found[port.ethertype] = found.get(port.ethertype, frozenset()) | frozenset(each.machines)
+            types = {port.ethertype for port in each.ports.values() if port.ethertype is not None}
+            found |= {name: found.get(name, frozenset()) | types for name in each.machines}
         return found
 
     def background(
@@ -122,7 +121,7 @@ class _Command(Verifier):
         _streams(run, frames, decoded.services, machines, transit, parts)
         _datagrams(frames, decoded.services, machines, transit, parts)
         _messages(frames, ports, machines, parts)
-        _frames(frames, self.ethertypes(run), ports_of(run), parts)
+        _frames(frames, self.of_users(run), ports_of(run), parts)
         if len(workloads) == len(experiment.scenario.workloads):
             _others(frames, machines, parts)
             _other_frames(frames, ports_of(run), machines, parts)
@@ -367,11 +366,11 @@ def _messages(frames: pl.DataFrame, ports: Sequence[Port], machines: _Machines, 
     parts.findings.append(as_table(rows))
 
 
-def _frames(frames: pl.DataFrame, types: Mapping[int, Collection[str]], ports: pl.DataFrame, parts: _Parts) -> None:
+def _frames(frames: pl.DataFrame, types: Mapping[str, Collection[int]], ports: pl.DataFrame, parts: _Parts) -> None:
     """Frames of types that a port names, from machines with programs."""
-    for number, machines in types.items():
-        macs = ports.filter(pl.col("machine").is_in(list(machines)))["mac"]
-        of_type = frames.filter(pl.col("eth_type") == number, pl.col("eth_source").is_in(macs.implode()))
+    for machine, numbers in types.items():
+        macs = ports.filter(machine=machine)["mac"]
+        of_type = frames.filter(pl.col("eth_type").is_in(list(numbers)), pl.col("eth_source").is_in(macs.implode()))
         parts.take(of_type["row"])
 
 

@@ -24,8 +24,7 @@ def services_of(ports: Iterable[Port]) -> dict[Service, str | None]:
     found: dict[Service, str | None] = {}
     for port in ports:
         for transport in ("tcp", "udp"):
-            number = getattr(port, transport)
-            if number is not None:
+            for number in port.numbers(transport):
                 service = Service(transport, None, number)
                 found[service] = port.decode or found.get(service)
     return found
