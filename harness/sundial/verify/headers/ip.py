@@ -45,8 +45,8 @@ def check_ip(
     cut: pl.Series,
     of_users: Collection[str] = (),
 ) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: when
-    ARP had no answer, and they may have dropped packets; `headless` as of `arp.Overflow`, `cut` of
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: by
+    machine, when it may have dropped what it was to send; `headless` as of `arp.Overflow`, `cut` of
     `frames.cut_off`; `of_users`: machines whose programs may set what a socket can."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
@@ -107,7 +107,7 @@ def check_ip(
                 for name, where, expected, seen in checks
             ),
             _check_identifications(table, waits),
-            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), cut),
+            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), waits, cut),
         ]
     )
 
@@ -218,7 +218,7 @@ def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
 
 def _steps(table: pl.DataFrame, key: list[str], waits: Stretches) -> pl.DataFrame:
     """A finding where identifications of the same `key` step by less than `least` or more than `most`. What a machine
-    drops as ARP has no answer has had its number."""
+    drops before its port has had its number."""
     number, since = pl.col("ip_id").cast(pl.Int64), pl.col("time_ns").shift(1).over(key)
     before = number.shift(1).over(key)
     waited = [
@@ -252,9 +252,9 @@ def _repeated(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
+def _check_datagrams(table: pl.DataFrame, waits: Stretches, cut: pl.Series) -> pl.DataFrame:
     """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order, as
-    far as they left before the run ended."""
+    far as they left before the run ended, and but for what the machine dropped."""
     udp = table.filter(pl.col("protocol") == UDP, pl.col("ip_header").is_not_null()).with_columns(
         data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header"), place=pl.int_range(pl.len())
     )
@@ -291,7 +291,16 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
         sum=pl.col("ip_payload_sum").cast(pl.Int64).sum(),
         unsummed=pl.col("ip_payload_sum").is_null().any(),
         **{name: pl.col(name).first() for name in _SHARED},
+        machine=pl.col("machine").first(),
+        times=pl.concat_list(pl.col("time_ns").min(), pl.col("time_ns").max()),
+        in_order=(offset.sort() >= by_offset).all() & in_order,
     )
+    partly = gathered.filter(~(pl.col("contiguous") & pl.col("ended")), "in_order")
+    dropped = [
+        place
+        for place, machine, (since, until) in partly.select("place", "machine", "times").iter_rows()
+        if any(begin <= until and since <= end for begin, end in waits.get(machine, ()))
+    ]
     datagrams = pl.concat([alone, gathered.select(alone.columns)]).sort("place")
     datagrams = datagrams.with_columns(call=pl.lit(None, pl.UInt32))
     whole = pl.col("contiguous") & pl.col("ended")
@@ -301,7 +310,9 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
         [
             findings(
                 datagrams,
-                ~whole & ~(pl.col("contiguous") & pl.col("rows").list.last().is_in(cut.implode())),
+                ~whole
+                & ~pl.col("place").is_in(dropped)
+                & ~(pl.col("contiguous") & pl.col("rows").list.last().is_in(cut.implode())),
                 pl.lit("ip.fragments"),
                 pl.lit("all of a datagram, in order"),
                 pl.col("rows").list.len(),
