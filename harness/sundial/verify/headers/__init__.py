@@ -56,7 +56,7 @@ def check_headers(
             ethernet.check_ethernet(sent, ports, hops, own_types),
             ethernet.check_padding(sent, read(sent)),
             arp.check_arp(
-                taken,
+                frames,  # those that came corrupted, too: ARP has no checksum
                 sent,
                 ports,
                 read,
