@@ -25,6 +25,8 @@ _WORK_INSTRUCTIONS = 6_250_000
 """Of its machine's other work: a pause that is longer by so many is one for the server, too."""
 _SHARED = 8
 """So many times as long if the machine runs other programs, too: iperf3 keeps a machine busy for 40 million."""
+_STALLED_NS = 1_000_000
+"""Under the real clock its host may stop a machine: what is so short in the capture may be a pause for the server."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +164,8 @@ def pauses(
     host may see a longer pause than the capture shows, or none."""
     found = []
     ends = [*arrivals_ns[1:], *([end_ns] if arrivals_ns else [])]
-    least, work_ns = PAUSE_NS if exact else PAUSE_NS // 4, int(_WORK_INSTRUCTIONS * 1000 / mips)
-    work_ns *= 1 if alone else _SHARED
+    least = PAUSE_NS if exact else _STALLED_NS
+    work_ns = int(_WORK_INSTRUCTIONS * 1000 / mips) * (1 if alone else _SHARED)
     for begin, end in zip(arrivals_ns, ends, strict=True):
         if end - begin >= least:
             surely = end if seen_ns is None else min(end, seen_ns)
