@@ -177,11 +177,17 @@ def check_server(where: str, lines: Sequence[Mapping[str, Any]], reports: Report
     """A server's lines, each of which is of one of its pauses; the last may be of its end."""
     place, last = 0, len(reports.sure) - 1
     for number, line in enumerate(lines):
-        fit = next((at for at in range(place, last + 1) if not _differences(line, reports, at)), None)
+        fit, nearest = None, _differences(line, reports, min(place, last))
+        for at in range(place, last + 1):
+            found = _differences(line, reports, at)
+            if not found:
+                fit = at
+                break
+            nearest = min(nearest, found, key=len)
         if fit is None and number == len(lines) - 1 and last >= 0 and not _differences(line, reports, last):
             return
         if fit is None:
-            name, expected, seen = next(iter(_differences(line, reports, min(place, last))), ("line", "none", "one"))
+            name, expected, seen = next(iter(nearest), ("line", "none", "one"))
             yield Finding(None, f"{where} counters {name}", expected, seen)
             fit = place
         if any(reports.sure[place:fit]):
