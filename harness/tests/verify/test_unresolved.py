@@ -6,9 +6,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from sundial.verify import conservation
 from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.headers import arp
-from sundial.verify.headers.arp import REPLY, REQUEST, RETRY_NS, unresolved, within
+from sundial.verify.headers.arp import QUEUED, REPLY, REQUEST, RETRY_NS, asking, overflow, unresolved, within
 from sundial.verify.headers.ports import BROADCAST
 
 SECOND = 1_000_000_000
@@ -17,6 +18,24 @@ ASKS, ANSWERED = (OUTBOUND, REQUEST, ME, PEER, BROADCAST), (INBOUND, REPLY, PEER
 DROPPED_ASKS = (OUTBOUND, "dropped by the adapter")
 ASKED = (INBOUND, REQUEST, PEER, ME, BROADCAST)
 ANOTHER_ANSWERED = (INBOUND, REPLY, PEER, OTHER, OTHER)
+
+
+def at_port(packets: list[tuple[int, tuple[object, ...]]]) -> pl.DataFrame:
+    """ARP of one machine."""
+    return pl.DataFrame(
+        [
+            ("wire/lan.pcapng|n1:eth0", at * SECOND, row, *rest, arp.ARP, None, "n1:eth0", None)
+            if rest != DROPPED_ASKS
+            else (None, at * SECOND, row, None, *ASKS[1:], arp.ARP, DROPPED, f"lan{FATE_SUFFIX}", "n1:eth0")
+            for row, (at, rest) in enumerate(packets)
+        ],
+        schema={
+            "end": pl.String, "time_ns": pl.Int64, "row": pl.Int64, "direction": pl.Int64, "arp_op": pl.Int64,
+            "arp_spa": pl.Int64, "arp_tpa": pl.Int64, "eth_target": pl.Int64, "eth_type": pl.Int64, "fate": pl.String,
+            "interface": pl.String, "fate_adapter": pl.String,
+        },
+        orient="row",
+    ).with_columns(arp_sha="arp_spa")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -51,21 +70,62 @@ ANOTHER_ANSWERED = (INBOUND, REPLY, PEER, OTHER, OTHER)
 def test_three_requests_without_an_answer(
     monkeypatch: pytest.MonkeyPatch, packets: list[tuple[int, tuple[object, ...]]], found: list[tuple[int, int]]
 ) -> None:
-    table = pl.DataFrame(
-        [
-            ("wire/lan.pcapng|n1:eth0", at * SECOND, row, *rest, arp.ARP, None, "n1:eth0", None)
-            if rest != DROPPED_ASKS
-            else (None, at * SECOND, row, None, *ASKS[1:], arp.ARP, DROPPED, f"lan{FATE_SUFFIX}", "n1:eth0")
-            for row, (at, rest) in enumerate(packets)
-        ],
-        schema={
-            "end": pl.String, "time_ns": pl.Int64, "row": pl.Int64, "direction": pl.Int64, "arp_op": pl.Int64,
-            "arp_spa": pl.Int64, "arp_tpa": pl.Int64, "eth_target": pl.Int64, "eth_type": pl.Int64, "fate": pl.String,
-            "interface": pl.String, "fate_adapter": pl.String,
-        },
-        orient="row",
-    ).with_columns(arp_sha="arp_spa")  # fmt: skip
+    table = at_port(packets)
     monkeypatch.setattr(arp, "arp_fields", lambda frames, octets: frames)
     stretches = unresolved(table, {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None).get("n1", [])  # type: ignore[arg-type, return-value]
     assert stretches == found
     assert within(stretches, SECOND) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [
+        ([], []),
+        ([(1, ASKS), (2, ANSWERED)], [(1 * SECOND, 2 * SECOND)]),
+        ([(1, ASKS), (2, ASKS), (3, ASKS)], [(1 * SECOND, 3 * SECOND + RETRY_NS)]),
+        # What it asks a neighbour that it knows holds nothing back.
+        ([(1, (OUTBOUND, REQUEST, ME, PEER, PEER)), (2, ANSWERED)], []),
+    ],
+)
+def test_a_machine_asks_from_its_first_question_to_the_answer(
+    monkeypatch: pytest.MonkeyPatch, packets: list[tuple[int, tuple[object, ...]]], found: list[tuple[int, int]]
+) -> None:
+    monkeypatch.setattr(arp, "arp_fields", lambda frames, octets: frames)
+    stretches = asking(at_port(packets), {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None)  # type: ignore[arg-type, return-value]
+    assert [(begin, end) for _, begin, end in stretches.get("n1", [])] == found
+
+
+@pytest.mark.parametrize(("waiting", "may_be_dropped"), [(QUEUED, 0), (QUEUED + 1, QUEUED + 1)])
+def test_a_router_that_asks_keeps_as_many_packets_as_its_queue_holds(
+    monkeypatch: pytest.MonkeyPatch, waiting: int, may_be_dropped: int
+) -> None:
+    monkeypatch.setattr(conservation, "asking", lambda *_: {"r": [("10.0.1.1", SECOND, 2 * SECOND)]})
+    monkeypatch.setattr(conservation, "unresolved", lambda *_: {})
+    times = [SECOND] * waiting + [3 * SECOND]
+    frames = pl.DataFrame(
+        {"row": range(len(times)), "end": "wire/b.pcapng|r:eth1", "direction": INBOUND, "fate": None,
+         "target": "10.0.1.1", "time_ns": times},
+        schema_overrides={"row": pl.UInt32, "fate": pl.String},
+    )  # fmt: skip
+    port = {"end": "wire/b.pcapng|r:eth1", "machine": "r", "address": "10.0.2.253", "forwards": True}
+    found = conservation._unresolved(frames, pl.DataFrame([port]), lambda frames: None)  # type: ignore[arg-type, return-value]
+    assert sorted(found["row"]) == list(range(may_be_dropped))
+
+
+@pytest.mark.parametrize(
+    ("count", "offset", "headless"), [(QUEUED, 185, [0, 1]), (QUEUED, 0, []), (QUEUED - 1, 185, [])]
+)
+def test_a_queue_that_was_full_has_lost_the_first_fragments_of_a_datagram(
+    monkeypatch: pytest.MonkeyPatch, count: int, offset: int, headless: list[int]
+) -> None:
+    monkeypatch.setattr(arp, "asking", lambda *_: {"n1": [("10.0.0.2", SECOND, 2 * SECOND)]})
+    frames = pl.DataFrame(
+        {"row": range(count), "time_ns": [2 * SECOND + place for place in range(count)],
+         "ip_id": [7, 7, *range(8, 6 + count)], "fragment_offset": [offset, offset + 185] + [0] * (count - 2),
+         "end": "wire/lan.pcapng|n1:eth0", "direction": OUTBOUND, "fate": None, "source": "10.0.0.1",
+         "target": "10.0.0.2"},
+        schema_overrides={"row": pl.UInt32, "fate": pl.String},
+    )  # fmt: skip
+    lost = overflow(frames, {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None)  # type: ignore[arg-type, return-value]
+    assert lost.stretches == ({"n1": [(SECOND, 2 * SECOND)]} if count >= QUEUED else {})
+    assert lost.headless.to_list() == headless
