@@ -294,6 +294,13 @@ def test_any_byte_of_the_headers_may_be_corrupted(tmp_path: Path, byte: int) -> 
     assert fields(corrupted(tmp_path, kind=PLAIN, byte=byte)) == []
 
 
+@pytest.mark.parametrize(("byte", "found"), [(34, []), (41, ["arp.opcode"])])
+def test_a_corrupted_question_of_arp_is_answered_as_it_came(tmp_path: Path, byte: int, found: list[str]) -> None:
+    """With another target hardware address, which no receiver reads; and for another address, which no machine has."""
+    asks = arp(1, CLIENT, SERVER, BROADCAST)
+    assert fields(corrupted(tmp_path, kind=lambda frame: frame == asks, byte=byte)) == found
+
+
 @pytest.mark.parametrize("missing", [1, 2])
 def test_a_frame_may_be_on_its_way_where_others_came_corrupted(tmp_path: Path, missing: int) -> None:
     """What came with other bytes counts as come; and one that was sent a minute before is not on its way."""
