@@ -4,8 +4,10 @@ and what modprobe reads."""
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from packages.rebuild import Options, read_options, rebuild
 from recipe import modules, packages, programs
 from recipe.errors import RecipeError, exit_status
 from recipe.image import IMAGES
@@ -27,13 +29,25 @@ def check_known(tree: Path, names: list[str]) -> None:
             raise NoModule(f"kernel module {name}: not in the kernel package")
 
 
-def collect(package: packages.Package, names: list[str], out: Path, cache: Path) -> None:
-    """Writes NN-NAME.ko for each module, and modules.dep, to the folder `out`."""
+def _loadable(tree: Path, name: str) -> Path:
+    """The file of a module. Raises NoModule for one that is built in."""
+    for path in sorted(tree.rglob("*.ko*")):
+        if modules.canonical(path.name.partition(".ko")[0]) == modules.canonical(name):
+            return path
+    raise NoModule(f"kernel module {name}: built into the kernel, so it cannot be compiled again")
+
+
+def collect(
+    package: packages.Package, names: list[str], rebuilt: Mapping[str, Options], out: Path, cache: Path
+) -> None:
+    """Writes NN-NAME.ko for each module, and modules.dep, to the folder `out`; those of `rebuilt` are compiled again."""
     say(f"fetching {package.name}")
     with scratch_in(cache) as scratch:
         packages.unpack(packages.download([package], cache)[package.name], scratch / "kernel")
         tree = programs.beneath(scratch / "kernel", "lib/modules")
         check_known(tree, names)
+        for name, options in rebuilt.items():
+            rebuild(package, _loadable(tree, name), options, cache, scratch)
         found = modules.collect(tree, names, scratch / "modules")
         out.mkdir(parents=True, exist_ok=True)
         for number, module in enumerate(found):
@@ -47,13 +61,15 @@ def main() -> int:
     parser.add_argument("modules", nargs="+", metavar="MODULE")
     parser.add_argument("--package", required=True, metavar="NAME=VERSION")
     parser.add_argument("--sha256", required=True, metavar="HEX")
+    parser.add_argument("--option", action="append", default=[], metavar="MODULE:OPTION=y|n", help="compile it again")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--cache", type=Path, default=IMAGES / "out" / "cache", metavar="DIR")
     options = parser.parse_args()
     name, _, version = options.package.partition("=")
     package = packages.Package(name, version, "amd64", options.sha256, depends=())
+    rebuilt = read_options(options.option)
     return exit_status(
-        parser.prog, lambda: collect(package, options.modules, options.out.resolve(), options.cache.resolve())
+        parser.prog, lambda: collect(package, options.modules, rebuilt, options.out.resolve(), options.cache.resolve())
     )
 
 

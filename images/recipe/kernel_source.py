@@ -142,7 +142,7 @@ def _unpacked(package: packages.Package, workspace: Workspace) -> Path:
 def _compile(source: Path, asked: str, folder: Path) -> None:
     """Builds in the source's own folder, so that no path of the host comes into the kernel."""
     (source / ".config").write_text(asked)
-    for _ in _make(source, "olddefconfig"):
+    for _ in make(source, "olddefconfig"):
         pass
     config = (source / ".config").read_text()
     if lines := not_taken(asked, config):
@@ -150,11 +150,11 @@ def _compile(source: Path, asked: str, folder: Path) -> None:
     say("kernel: compiling some 1,050 files, which takes 8 minutes of processor time")
     jobs = len(os.sched_getaffinity(0))
     compiled = 0
-    for line in _make(source, f"-j{jobs}", "vmlinux"):
+    for line in make(source, f"-j{jobs}", "vmlinux"):
         compiled += bool(_COMPILED.match(line))
         if compiled and compiled % FILES_A_LINE == 0 and _COMPILED.match(line):
             say(f"kernel: {compiled} files are compiled")
-    release = "".join(_make(source, "-s", "kernelrelease")).strip()
+    release = "".join(make(source, "-s", "kernelrelease")).strip()
     if not is_elf(vmlinux := (source / VMLINUX).read_bytes()) or not Elf(vmlinux).has_pvh_entry():
         raise RecipeError("kernel: has no PVH entry (CONFIG_PVH)")
     shutil.copy(source / VMLINUX, folder / VMLINUX)
@@ -165,7 +165,7 @@ def _compile(source: Path, asked: str, folder: Path) -> None:
     (folder / MADE).write_text(json.dumps(made, indent=1) + "\n")
 
 
-def _make(source: Path, *words: str) -> Iterator[str]:
+def make(source: Path, *words: str) -> Iterator[str]:
     """Lines that make writes in the source's folder. Raises RecipeError with the first line of an error."""
     # make ends with this process, however that ends, and takes its compilers with it.
     command = ["setpriv", "--pdeathsig", "TERM", "make", "--no-print-directory", *words]

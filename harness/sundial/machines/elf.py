@@ -18,6 +18,8 @@ _LOAD, _DYNAMIC, _INTERPRETER = 1, 2, 3
 _NEEDED, _STRINGS, _SONAME, _DEFINED, _DEFINED_COUNT, _ASKED, _ASKED_COUNT, _RUN_PATH, _R_PATH = (
     *(1, 5, 14, 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF, 29, 15),
 )
+_EXECUTABLE, _SHARED = 2, 3
+_RUNS = 1
 _STEPS_MOST = 10_000
 
 
@@ -60,8 +62,18 @@ def read_program(data: bytes) -> Program:
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
-        _, _, _, _, _, table, _, _, _, size, count, *_ = _HEADER.unpack_from(data)
+        _, kind, _, _, entry, table, _, _, _, size, count, *_ = _HEADER.unpack_from(data)
         self._segments = [_SEGMENT.unpack_from(data, table + number * size) for number in range(count)]
+        self._check(kind, entry, size)
+
+    def _check(self, kind: int, entry: int, size: int) -> None:
+        """What Linux asks of a file before it executes or maps it (fs/binfmt_elf.c)."""
+        loads = [each for each in self._segments if each[0] == _LOAD]
+        code = [(begin, begin + memory) for _, flags, _, begin, _, _, memory, _ in loads if flags & _RUNS]
+        right = kind in (_EXECUTABLE, _SHARED) and size == _SEGMENT.size and bool(loads)
+        whole = all(offset + length <= len(self._data) for _, _, offset, _, _, length, _, _ in loads)
+        if not right or not whole or (entry and not any(begin <= entry < end for begin, end in code)):
+            raise BadElf("is cut off or damaged")
 
     def program(self) -> Program:
         interpreter, dynamic = None, b""

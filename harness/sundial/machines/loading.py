@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from sundial.machines.elf import HEADER_BYTES, BadElf, Program, architecture, read_program
 from sundial.machines.tree import BadTree, Entry, place
 
+ELF = b"\x7fELF"
 PROGRAMS = ("bin", "sbin", "usr/bin", "usr/sbin", "usr/local/bin", "usr/local/sbin")
 """Folders of programs."""
 LIBRARIES = (
@@ -47,6 +48,8 @@ class Missing:
     path: str
     what: str
     library: str | None = None
+    damaged: bool = False
+    """It is not a program at all."""
 
     def __str__(self) -> str:
         return f"/{self.path} {self.what}"
@@ -59,6 +62,17 @@ def programs_of(tree: Mapping[str, Entry]) -> list[str]:
         path
         for path, entry in tree.items()
         if entry.is_file and entry.mode & 0o111 and posixpath.dirname(path) in folders
+    )
+
+
+def elsewhere(tree: Mapping[str, Entry], own: Collection[int]) -> list[str]:
+    """Paths of ELF files in other folders that can be executed, among the entries with the ids of `own`."""
+    known = set(programs_of(tree))
+    return sorted(
+        path
+        for path, entry in tree.items()
+        if id(entry) in own and entry.is_file and entry.mode & 0o111 and path not in known
+        if entry.head(len(ELF)) == ELF
     )
 
 
@@ -106,7 +120,7 @@ class _Root:
         try:
             yield from self._loading(path)
         except BadElf as error:
-            yield Missing(path, f"cannot be executed: it {error}")
+            yield Missing(path, f"cannot be executed: it {error}", damaged=True)
 
     def _interpreting(self, path: str, head: bytes) -> Iterator[Missing]:
         script = _SCRIPT.match(head)
@@ -114,6 +128,8 @@ class _Root:
         name = posixpath.basename(interpreter)
         if script and script.end() < len(head) and name not in OF_BUSYBOX and self._file(interpreter) is None:
             yield Missing(path, f"needs the program {interpreter}", name)
+        if not script and b"\0" in head:
+            yield Missing(path, "cannot be executed: it is neither an ELF file nor a script", damaged=True)
 
     def _loading(self, path: str) -> Iterator[Missing]:
         program = self._program(path)

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import Any
 from sundial.errors import BadInput, HostLacks
 from sundial.machines.images import Image, run_build
 from sundial.machines.layers import read_layers
-from sundial.machines.loading import missing, packages_of, programs_of
+from sundial.machines.loading import elsewhere, missing, packages_of, programs_of
 from sundial.machines.merged import merge, read_initrd
 from sundial.machines.packed import write_cpio, write_erofs
 from sundial.machines.rootdisk import MODULES, boot_tree, shape_of
@@ -154,9 +154,9 @@ class Roots:
             shutil.rmtree(beside, ignore_errors=True)
         return place
 
-    def modules(self, image: Image, names: Sequence[str], field: str, say: Say) -> Path:
+    def modules(self, image: Image, names: Sequence[str], field: str, say: Say, rebuild: Sequence[str] = ()) -> Path:
         """The folder with modules of the image's kernel, called in the order to load them, and their modules.dep.
-        `field`: what needs them. Raises BadRoot, HostLacks."""
+        `field`: what needs them; `rebuild`: options of those that are compiled again. Raises BadRoot, HostLacks."""
         packages = image.manifest.get("packages") or []
         found = [each for each in packages if str(each.get("name")).startswith("linux-image-") and "version" in each]
         if len(found) != 1:
@@ -165,14 +165,17 @@ class Roots:
                 field, what, "as: memory, or the recipe distribution" if field == "as" else "the recipe distribution"
             )
         kernel = found[0]
-        key = hashlib.sha256(json.dumps([kernel["sha256"], names]).encode()).hexdigest()
+        made_of = [kernel["sha256"], names, *([rebuild] if rebuild else [])]
+        key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
         place = self._folder / f"modules-{key[:24]}"
         if not place.is_dir():
             beside = Path(tempfile.mkdtemp(prefix=".modules-", dir=self._folder))
             try:
                 program = self._checkout / "images" / "packages" / "modules"
                 package = ["--package", f"{kernel['name']}={kernel['version']}", "--sha256", kernel["sha256"]]
-                command = [str(program), "--out", str(beside), "--cache", str(self._cache), *package, *names]
+                command = [str(program), "--out", str(beside), "--cache", str(self._cache), *package]
+                command += [word for option in rebuild for word in ("--option", option)]
+                command += names
                 status, last = run_build(command, program.parent, say)
                 reason = last.removeprefix("images/packages/modules: ")
                 if status == BadInput.exit_code:
@@ -219,7 +222,8 @@ class Roots:
             base = read_initrd(image.initrd)
             tree = merge(base, added)
             if sources.modules:
-                _add_modules(tree, self.modules(image, sources.modules, "modules", say))
+                made = self.modules(image, sources.modules, "modules", say, sources.rebuild)
+                _add_modules(tree, made, sources.rebuilt)
             self._check_programs(sources, tree, say)
             disk = None
             if sources.held == "disk":
@@ -263,6 +267,10 @@ class Roots:
             if field is not None:
                 raise BadRoot(field, what, None if package is None else f"packages: [{package}] in addition")
             say(f"cannot start: {what}")
+        for found in missing(tree, elsewhere(tree, sources.of_folder)):
+            if found.damaged:
+                raise BadRoot("folder", str(found))
+            say(f"cannot start: {found}")
 
     def _prune(self) -> None:
         """Remove all but the last used roots; packages stay, since their lock is what makes a root repeatable."""
@@ -285,13 +293,20 @@ class _Sources:
         self._root = root
         self.held = root.held
         self.modules = sorted(set(root.modules))
+        self.rebuilt = root.rebuild
+        self.rebuild = sorted(
+            f"{module}:{option}={'y' if on else 'n'}"
+            for module, options in root.rebuild.items()
+            for option, on in options.items()
+        )
         try:
             locked = check_lock(root.lock, root.packages) if root.lock else None
         except Unusable as fault:
             raise BadRoot("lock", str(fault), fault.allowed) from fault
         self._packages = roots.packages(root.packages, say, locked) if root.packages else None
         self._lock = json.loads((self._packages / LOCK).read_text()) if self._packages else None
-        self._of_folder: set[int] = set()
+        self.of_folder: set[int] = set()
+        """Ids of its entries."""
         self.blamed = "packages"
         """The field whose source is read, for errors."""
         try:
@@ -315,7 +330,9 @@ class _Sources:
             "packages": self._lock["sha256"] if self._lock else None,
             "oci": self.oci.digest if self.oci else None,
             "folder": self._folder,
-            "modules": hashlib.sha256(" ".join(self.modules).encode()).hexdigest() if self.modules else None,
+            "modules": hashlib.sha256(" ".join([*self.modules, *self.rebuild]).encode()).hexdigest()
+            if self.modules
+            else None,
         }
         return {name: digest for name, digest in found.items() if digest is not None}
 
@@ -330,7 +347,7 @@ class _Sources:
 
     def field_of(self, path: str, entry: Entry) -> str | None:
         """The source that a program must come from whole; None: it may lack something."""
-        if id(entry) in self._of_folder:
+        if id(entry) in self.of_folder:
             return "folder"
         argv = self.oci.process.argv if self.oci is not None else ()
         first = "/" not in argv[0] and Path(path).name == argv[0] if argv else False
@@ -350,14 +367,14 @@ class _Sources:
         if self._root.folder is not None:
             self.blamed = "folder"
             upper = read_folder(Path(self._root.folder))
-            self._of_folder = {id(entry) for entry in upper.values()}
+            self.of_folder = {id(entry) for entry in upper.values()}
             _over(tree, upper)
         return tree
 
 
-def _add_modules(tree: Tree, folder: Path) -> None:
+def _add_modules(tree: Tree, folder: Path, replacing: Collection[str]) -> None:
     files = {path.name.partition("-")[2]: path.read_bytes() for path in sorted(folder.glob("*.ko"))}
-    add_modules(tree, files, (folder / MODULES_DEP).read_text())
+    add_modules(tree, files, (folder / MODULES_DEP).read_text(), replacing)
 
 
 def _over(tree: Tree, upper: Tree) -> None:

@@ -52,6 +52,26 @@ class Signal(Marker):
         return {"enum": list(self.NUMBERS), "x-allowed": self.ALLOWED}
 
 
+class EndSignal(Signal):
+    """A signal that ends a program, by its name."""
+
+    NUMBERS: ClassVar[Mapping[str, int]] = {
+        **Signal.NUMBERS,
+        "ILL": 4,
+        "TRAP": 5,
+        "ABRT": 6,
+        "BUS": 7,
+        "FPE": 8,
+        "SEGV": 11,
+        "PIPE": 13,
+        "ALRM": 14,
+        "XCPU": 24,
+        "XFSZ": 25,
+        "SYS": 31,
+    }
+    ALLOWED = ", ".join(NUMBERS)
+
+
 class LinePattern(Marker):
     """A regular expression that a machine compares with a line: what POSIX (extended) and Python read alike."""
 

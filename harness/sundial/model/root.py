@@ -8,6 +8,7 @@ This is the topology's part; `hostfiles.py` checks that the host has these files
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from sundial.errors import BadInput
-from sundial.model.fields import Marker, Strict
+from sundial.model.fields import Flag, Marker, Strict
 from sundial.model.hostpath import HostPath
 
 PACKAGES_MOST = 64
@@ -34,6 +35,8 @@ LOCKED = {
 """Fields of a package in a lock."""
 MODULE_ALLOWED = "a module of Linux, such as nfsd"
 _MODULE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+OPTION_ALLOWED = "an option of the kernel's configuration without CONFIG_, such as NFS_DISABLE_UDP_SUPPORT"
+_OPTION = re.compile(r"[A-Z0-9][A-Z0-9_]{0,99}")
 _TAG = re.compile(r"[\w./:@-]{1,255}")
 
 
@@ -62,6 +65,18 @@ class ModuleName(Marker):
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": f"^{_MODULE.pattern}$", "x-allowed": MODULE_ALLOWED}
+
+
+class OptionName(Marker):
+    """An option of the kernel's configuration."""
+
+    def parse(self, value: object) -> str:
+        if not isinstance(value, str) or not _OPTION.fullmatch(value) or value.startswith("CONFIG_"):
+            raise BadInput(f"{value!r} is not an option", allowed=OPTION_ALLOWED)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^(?!CONFIG_){_OPTION.pattern}$", "x-allowed": OPTION_ALLOWED}
 
 
 def read_lock(text: str, packages: Sequence[str]) -> list[dict[str, str]]:
@@ -109,6 +124,12 @@ class Root(Strict):
     """Folder on this host; its files belong to root."""
     modules: list[Annotated[str, ModuleName()]] = Field(default_factory=list, max_length=MODULES_MOST)
     """Modules of the image's kernel, with those that they depend on, for modprobe. Recipe distribution only."""
+    rebuild: dict[
+        Annotated[str, ModuleName()],
+        Annotated[dict[Annotated[str, OptionName()], Annotated[bool, Flag()]], Field(min_length=1)],
+    ] = Field(default_factory=dict, max_length=MODULES_MOST, exclude_if=operator.not_)
+    """Of these modules, those to compile again from the kernel's source, each with options of the kernel's
+    configuration that are on (true) or off (false) in it."""
     held: Literal["memory", "disk"] = Field(default="memory", alias="as")
     """memory: in the machine's main memory. disk: on a read-only device that all machines map; what is written is in
     memory."""
@@ -125,6 +146,11 @@ class Root(Strict):
             raise BadInput("has no source", allowed="packages, oci, folder or modules")
         if self.lock is not None and not self.packages:
             raise BadInput("has no packages", field="lock", allowed="packages in addition")
+        for name in self.rebuild:
+            if name not in self.modules:
+                raise BadInput(
+                    f"{name!r} is not one of modules", field="rebuild", allowed="modules: [NAME] in addition"
+                )
         if self.tag is not None and self.oci is None:
             raise BadInput("has no archive", field="tag", allowed="oci in addition")
         return self

@@ -152,6 +152,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = {
         "question_bytes": _bytes("Size of the question; none of http2."),
         "answer_bytes": _bytes("Size of the answer; none of http2."),
         "retransmissions": _number("How often the question was sent again as a datagram."),
+        "after_loss": _number("Retransmissions before which the question or an answer was lost."),
         "ok": Column("flag", "An answer arrived."),
     },
     "figures": {

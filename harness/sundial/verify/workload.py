@@ -7,7 +7,7 @@ makes traffic that is not a call (`background`), or several of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -41,7 +41,7 @@ OBSERVED: dict[str, type[pl.DataType]] = {
 EXCHANGES: dict[str, Any] = {
     "decoder": pl.String, "transport": pl.String, "client": pl.String, "server": pl.String, "port": pl.Int64,
     "procedure": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64, "rtt_ns": pl.Int64, "question_bytes": pl.Int64,
-    "answer_bytes": pl.Int64, "retransmissions": pl.Int64, "ok": pl.Boolean,
+    "answer_bytes": pl.Int64, "retransmissions": pl.Int64, "after_loss": pl.Int64, "ok": pl.Boolean,
 }  # fmt: skip
 """Questions that a decoder matched with their answers; times by the captures."""
 
@@ -152,6 +152,9 @@ class WorkloadVerifier(Protocol):
         """Its traffic beside calls. `frames` with row, end and fate; `ahead_ns`: how much later than a client's clock
         the captures' shows the same moment; 0 for those not named."""
 
+    def of_users(self, run: RunDirectory) -> Mapping[str, Collection[int]]:
+        """The machines with programs of users, each with the types of frames that its programs make themselves."""
+
 
 @dataclass(frozen=True)
 class Verifier:
@@ -166,6 +169,10 @@ class Verifier:
     ) -> Background:
         """None."""
         return Background()
+
+    def of_users(self, run: RunDirectory) -> Mapping[str, Collection[int]]:
+        """None."""
+        return {}
 
 
 def verifiers() -> Mapping[str, WorkloadVerifier]:

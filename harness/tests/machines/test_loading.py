@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sundial.machines.elf import BadElf, architecture, read_program
-from sundial.machines.loading import missing, packages_of, programs_of
+from sundial.machines.loading import elsewhere, missing, packages_of, programs_of
 from sundial.machines.tree import Tree, file, link, with_folders
 
 LOADER = "/lib64/ld-test.so"
@@ -98,6 +98,39 @@ def test_libraries_are_found_by_the_programs_own_folders_and_by_configuration(wh
     whole["opt/deep/libdeep-1.so.2"] = whole["usr/lib/x86_64-linux-gnu/../away"]
     whole["etc/ld.so.conf.d/deep.conf"] = file(b"# deep\n/opt/deep\n")
     assert said(whole) == []
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "what"),
+    [
+        (16, struct.pack("<H", 1), "it is cut off or damaged"),  # an object file
+        (24, struct.pack("<Q", 1 << 40), "it is cut off or damaged"),  # entry
+        (54, struct.pack("<H", 55), "it is cut off or damaged"),  # size of a segment's line
+        (32, struct.pack("<Q", 1 << 60), "it is cut off or damaged"),  # where these are
+        (0, b"\0garbage", "it is neither an ELF file nor a script"),
+    ],
+)
+def test_garbage_is_named(whole: Tree, at: int, value: bytes, what: str) -> None:
+    program = bytearray(whole["usr/bin/program"].read())
+    program[at : at + len(value)] = value
+    whole["usr/bin/program"] = file(bytes(program), 0o755)
+    assert said(whole) == [f"/usr/bin/program cannot be executed: {what}"]
+    assert [each.damaged for each in missing(whole, programs_of(whole))] == [True]
+
+
+def test_a_program_that_is_cut_off_is_named(whole: Tree) -> None:
+    program = whole["usr/bin/program"].read()
+    whole["usr/bin/program"] = file(program[:4000], 0o755)
+    assert said(whole) == ["/usr/bin/program cannot be executed: it is cut off or damaged"]
+
+
+def test_programs_in_other_folders_are_found_among_some(whole: Tree) -> None:
+    whole["opt/app"] = whole["usr/bin/program"]
+    whole["opt/data"] = file(whole["usr/bin/program"].read())
+    whole["opt/text"] = file(b"text", 0o755)
+    whole["opt/other"] = file(b"\x7fELF", 0o755)
+    mine = {id(whole[f"opt/{name}"]) for name in ("app", "data", "text")}
+    assert elsewhere(whole, mine) == ["opt/app"]
 
 
 def test_a_program_for_another_processor_is_named(whole: Tree) -> None:

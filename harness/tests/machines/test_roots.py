@@ -291,12 +291,14 @@ MODULES_PROGRAM = """\
 import sys
 from pathlib import Path
 
-out, names = Path(sys.argv[sys.argv.index("--out") + 1]), sys.argv[9:]
+out, words = Path(sys.argv[sys.argv.index("--out") + 1]), sys.argv[9:]
+options = {words[i + 1] for i in range(len(words) - 1) if words[i] == "--option"}
+names = [word for word in words if word != "--option" and word not in options]
 if "nosuch" in names:
     print("images/packages/modules: kernel module nosuch: not in the kernel package", file=sys.stderr)
     sys.exit(2)
 for number, name in enumerate(["virtio", *names]):
-    (out / f"{number:02}-{name}.ko").write_text(f"new {name}")
+    (out / f"{number:02}-{name}.ko").write_text(f"new {name}" + "".join(sorted(options)))
 (out / "modules.dep").write_text("virtio.ko: other.ko\\n" + "".join(f"{name}.ko: virtio.ko\\n" for name in names))
 """
 
@@ -330,6 +332,16 @@ def test_modules_are_beside_those_of_the_image(roots: Roots, with_kernel: Image)
     }
     assert list(root.manifest["sources"]) == ["modules"] == Root(modules=["nfsd"]).sources
     assert roots.ensure(Root(modules=["nfsd"]), with_kernel, lambda _: None).initrd != root.initrd
+
+
+def test_a_module_that_is_compiled_again_is_another_and_replaces_that_of_the_image(
+    roots: Roots, with_kernel: Image
+) -> None:
+    modules = ["nfsd", "virtio"]
+    plain = roots.ensure(Root(modules=modules), with_kernel, lambda _: None)
+    root = roots.ensure(Root(modules=modules, rebuild={"virtio": {"A": False, "B": True}}), with_kernel, lambda _: None)
+    assert files(root)["lib/modules/6.1/virtio.ko"] == b"new virtiovirtio:A=nvirtio:B=y"
+    assert files(plain)["lib/modules/6.1/virtio.ko"] == b"old virtio"
 
 
 def test_modules_that_cannot_be_had(roots: Roots, image: Image, with_kernel: Image) -> None:

@@ -26,6 +26,7 @@ segments:
   lan: {kind: hub, rate: 10 Mbit/s, cable_delay: 25 ns, ports: ["client:eth0", "server:eth0"]}
 """
 PATHS = "a path on this host, from the folder of the file that names it"
+OPTIONS = "an option of the kernel's configuration without CONFIG_, such as NFS_DISABLE_UDP_SUPPORT"
 LAID = "an absolute path such as '/etc/motd', without '.', '..' or '//', not below /dev, /proc, /sys"
 MODES = "four octal digits in quotes, such as '0644' or '0755'"
 KERNELS = "an ELF file for x86-64 with a PVH note, or a bzImage"
@@ -129,6 +130,10 @@ LAYOUTS = "the folder of an OCI layout, its tar archive, or an archive that dock
 MISTAKES += [
     ("root: {}", f"root: has no source; allowed: {ROOT_SOURCES}"),
     ("root: {modules: [Nfsd.ko]}", "root.modules.0: 'Nfsd.ko' is not a module; allowed: a module of Linux, such as nfsd"),
+    ("root: {modules: [nfs], rebuild: {nfsd: {A: true}}}", "root.rebuild: 'nfsd' is not one of modules; allowed: modules: [NAME] in addition"),
+    ("root: {modules: [nfs], rebuild: {nfs: {CONFIG_A: true}}}", f"root.rebuild.nfs.CONFIG_A: 'CONFIG_A' is not an option; allowed: {OPTIONS}"),
+    ("root: {modules: [nfs], rebuild: {nfs: {A: n}}}", "root.rebuild.nfs.A: 'n' is not a truth value; allowed: true, false"),
+    ("root: {modules: [nfs], rebuild: {nfs: {}}}", "root.rebuild.nfs: has 0 entries; allowed: 1 or more"),
     ("root: {tag: x, folder: folder}", "root.tag: has no archive; allowed: oci in addition"),
     ("root: {packages: [Redis]}", f"root.packages.0: 'Redis' is not a package; allowed: {PACKAGES}"),
     ("root: {packages: ['hello:arm64']}", f"root.packages.0: 'hello:arm64' names architecture arm64, and machines are amd64; allowed: {PACKAGES}"),

@@ -57,6 +57,7 @@ ON_THEIR_OWN_TOPOLOGY = frozenset(
         "partition",
         "loss",
         "nfs",
+        "nfs-udp",
         "redis",
         "rpyc-nagle",
         "santos18-local",

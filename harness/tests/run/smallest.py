@@ -16,6 +16,7 @@ WHOLE = {
     "etcd",
     "mbcf-operations",
     "nfs",
+    "nfs-udp",
     "partition",
     "redis",
     "shrimp-rpc-sweep",
@@ -25,7 +26,7 @@ WHOLE = {
     "vmmc-operations",
 }
 """Small enough to be run as they are, or of another time without their calls."""
-PACKAGED = {"etcd", "nfs", "redis"}
+PACKAGED = {"etcd", "nfs", "nfs-udp", "redis"}
 """With programs of Debian's packages, which apt chooses on each host: at night, with the network, and always twice."""
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 from unittest.mock import patch
 
 import polars as pl
@@ -101,9 +103,15 @@ def traffic(directory: Path) -> Bed:
 
 
 def fields(
-    bed: Bed, *, timed: bool = False, end_ns: int | None = None, topology: dict[str, object] | None = None
+    bed: Bed,
+    *,
+    timed: bool = False,
+    end_ns: int | None = None,
+    topology: dict[str, object] | None = None,
+    of_users: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> list[str]:
-    """`timed`: the law of the segment says when its frames arrive; `end_ns`: of the run, as the fabric counted it."""
+    """`of_users`: machines with programs of users, with types of frames that they make. `timed`: the law of the segment
+    says when its frames arrive; `end_ns`: of the run, as the fabric counted it."""
     path = bed.write()
     if topology is not None:
         document = json.loads((path / "run.json").read_bytes()) | {"topology": topology}
@@ -115,7 +123,7 @@ def fields(
     frames = with_corrupted(with_places(read_frames(files, run.epoch_ns)), partial(octets_of, files=files))
     ports = ports_of(run).with_columns(timed=pl.lit(timed))
     with patch("sundial.verify.headers.ports_of", lambda _: ports):
-        found = check_headers(run, frames, files, [])
+        found = check_headers(run, frames, files, [], of_users)
     assert found.filter(pl.col("rows").list.len() == 0).is_empty()
     return found["field"].unique().sort().to_list()
 
@@ -170,6 +178,79 @@ def test_damage_at_both_ports(tmp_path: Path, name: str) -> None:
         if record.frame == sound:
             record.frame = resummed(damaged)
     assert field in fields(bed)
+
+
+def probe(source: str, target: str, operation: int = 1) -> bytes:
+    """As arping of busybox asks: for all, in the packet as well."""
+    frame = arp(operation, source, target, BROADCAST)
+    return frame[:32] + BROADCAST + frame[38:]
+
+
+OTHER = BROADCAST + MAC[CLIENT] + b"\x88\xb6" + bytes(range(50))
+TYPES = {"client": [0x0806, 0x88B6]}
+
+
+@pytest.mark.parametrize(
+    ("machine", "frame", "found"),
+    [
+        (CLIENT, probe(CLIENT, SERVER), ["arp", "arp.dst.hw_mac"]),
+        (CLIENT, probe(CLIENT, SERVER, 2), ["arp.opcode"]),
+        (CLIENT, OTHER, ["eth.type"]),
+    ],
+)
+def test_frames_that_a_program_makes_need_a_machine_with_one(
+    tmp_path: Path, machine: str, frame: bytes, found: list[str]
+) -> None:
+    def sent(folder: str, source: str, **more: Any) -> list[str]:
+        bed = traffic(tmp_path / folder)
+        for _ in range(3):
+            bed.send(source, [frame[:6] + MAC[source] + frame[12:]])
+        return fields(bed, **more)
+
+    assert sent("own", machine, of_users=TYPES) == []
+    assert set(found) <= set(sent("unnamed", machine))
+    assert set(found) <= set(sent("another", SERVER, of_users=TYPES))
+
+
+def test_a_program_makes_frames_from_its_own_address(tmp_path: Path) -> None:
+    bed = traffic(tmp_path)
+    bed.send(CLIENT, [OTHER[:6] + MAC[SERVER] + OTHER[12:]])
+    assert fields(bed, of_users=TYPES) == ["eth.src"]
+
+
+def set_in(
+    bed: Bed, change: Callable[[bytearray], None], which: Callable[[int], bool], kind: Callable[[bytes], bool]
+) -> None:
+    """Change the packets of a kind that the client sent whose number fits, at both ports."""
+    sent = [each.frame for each in bed.records if each.direction == OUT and kind(each.frame)]
+    sent = [frame for frame in sent if frame[26:30] == address(CLIENT)]
+    chosen = [frame for number, frame in enumerate(sent) if which(number)]
+    assert chosen
+    for record in bed.records:
+        if record.frame in chosen:
+            damaged = bytearray(record.frame)
+            change(damaged)
+            record.frame = resummed(damaged)
+
+
+SOCKET = {"ttl": (at(22, 0x41), "ip.ttl"), "tos": (at(15, 0x10), "ip.dsfield"), "df": (at(20, 0x40), "ip.flags.df")}
+
+
+@pytest.mark.parametrize("name", SOCKET)
+def test_a_program_may_set_what_a_socket_has(tmp_path: Path, name: str) -> None:
+    change, field = SOCKET[name]
+
+    def found(folder: str, which: Callable[[int], bool], **more: Any) -> list[str]:
+        bed = traffic(tmp_path / folder)
+        set_in(bed, change, which, is_ip(6))
+        return fields(bed, **more)
+
+    programs = {"client": []}
+    assert found("all", lambda number: True, of_users=programs) == []
+    assert found("from some on", lambda number: number > 2, of_users=programs) == []
+    assert found("none", lambda number: True) == [field]
+    assert found("another", lambda number: True, of_users={"server": []}) == [field]
+    assert found("one", lambda number: number == 2, of_users=programs) == [field]
 
 
 @pytest.mark.parametrize("timed", [False, True])

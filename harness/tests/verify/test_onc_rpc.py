@@ -172,6 +172,20 @@ def test_a_call_is_sent_again_with_the_same_bytes_for_a_loss() -> None:
     talk = sent_three_times()
     judged = DECODER.judge(talk.traffic())
     assert (judged.findings, judged.calls, judged.counts["retransmission"]) == ([], 1, 2)
+    assert judged.remark("x") == "x: 3 calls, 2 replies, 2 retransmissions, 2 of them after a loss"
+
+
+def test_a_call_may_be_sent_again_before_its_reply_without_a_loss() -> None:
+    talk = Talk()
+    talk.ask(0, call(1))
+    talk.ask(100, call(1), lost=True)
+    talk.answer(105, reply(1))
+    talk.ask(106, call(1))
+    talk.answer(107, reply(1))
+    judged = DECODER.judge(talk.traffic())
+    assert judged.findings == []
+    ((count, after_loss),) = [(each.retransmissions, each.after_loss) for each in judged.exchanges]
+    assert (count, after_loss) == (2, 1)
 
 
 def test_a_round_trip_is_from_the_first_call_to_the_first_reply_that_arrives() -> None:

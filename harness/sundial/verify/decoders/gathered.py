@@ -25,13 +25,15 @@ _UNREACHABLE = 3
 
 def of_service(services: Iterable[Service], transport: str) -> pl.Expr:
     """True of frames with ports from or to one of the services."""
-    found = pl.lit(False)
+    ports: dict[str | None, list[int]] = {}
     for each in services:
-        if each.transport != transport:
-            continue
+        if each.transport == transport:
+            ports.setdefault(each.address, []).append(each.port)
+    found = pl.lit(False)
+    for own, numbers in ports.items():
         for address, port in (("source", "source_port"), ("target", "target_port")):
-            there = pl.col(port) == each.port
-            found = found | (there if each.address is None else there & (pl.col(address) == each.address))
+            there = pl.col(port).is_in(numbers)
+            found = found | (there if own is None else there & (pl.col(address) == own))
     return found.fill_null(False)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 from sundial.verify.decoders.traffic import (
@@ -153,7 +154,13 @@ class Exchange(Generic[M]):
             len(self.first.data),
             None if answer is None else len(answer.data),
             len(self.sent) - 1,
+            sum(self._was_lost(before, again) for before, again in pairwise(self.sent)),
         )
+
+    def _was_lost(self, before: Said[M], again: Said[M]) -> bool:
+        """Whether the question, as it was sent before, or an answer since then had been lost when it was sent again."""
+        since = (each for each in self.answers if before.sent_ns < each.sent_ns < again.sent_ns)
+        return not before.arrived_ns or any(not each.arrived_ns for each in since)
 
     def owes(self, at_ns: int) -> bool:
         """Whether the server may answer then: it has got the question once more than it has answered it."""

@@ -157,6 +157,8 @@ class Exchanged:
     question_bytes: int | None = None
     answer_bytes: int | None = None
     retransmissions: int = 0
+    after_loss: int = 0
+    """Of these, before which the question or an answer was lost."""
 
 
 @dataclass
@@ -176,6 +178,8 @@ class Judged:
     def remark(self, name: str) -> str:
         """What was read, in a line."""
         parts = [counted(number, what) for what, number in sorted(self.counts.items())]
+        if lost := sum(each.after_loss for each in self.exchanges):
+            parts.append(f"{lost} of them after a loss")
         also = f"; named by answers: {', '.join(sorted(map(str, self.services)))}" if self.services else ""
         return f"{name}: {', '.join(parts) or 'no message'}{also}"
 

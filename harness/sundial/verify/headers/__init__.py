@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
 from sundial.model.program_events import KILL, RESTART
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.corruption import intact, through_ip
+from sundial.verify.frames import cut_off
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
 from sundial.verify.headers.ports import homes, next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
@@ -24,10 +26,12 @@ def check_headers(
     frames: pl.DataFrame,
     files: Sequence[tuple[Path, str]],
     own_types: Collection[int],
+    of_users: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
-    `frames` with row, end and fate; `own_types`: EtherTypes of workloads.
+    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `of_users`: machines with
+    programs of users, each with the EtherTypes that they send by themselves.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -48,23 +52,32 @@ def check_headers(
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
     waits = arp.unresolved(taken, homes(ports), read)
+    lost = arp.overflow(taken, homes(ports), read)
     routers = set(ports.filter("forwards")["machine"])
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
+    made = sent
+    for machine, types in of_users.items():
+        if types:
+            by_program = (pl.col("machine") == machine) & pl.col("eth_type").is_in(list(types))
+            made = made.filter(~by_program.fill_null(False))
     return pl.concat(
         [
             *carried,
-            ethernet.check_ethernet(sent, ports, hops, own_types),
-            ethernet.check_padding(sent, read(sent)),
+            ethernet.check_source(sent),
+            ethernet.check_ethernet(made, ports, hops, own_types),
+            ethernet.check_padding(made, read(made)),
             arp.check_arp(
                 taken,
-                sent,
+                made,
                 ports,
                 read,
                 # Without a topology it is not known which machines have static addresses.
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops, waits),
+            ip.check_ip(
+                sent, hops, arp.both(waits, lost.stretches), lost.headless, cut_off(frames, length_ns(run)), of_users
+            ),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(
                 through_ip(frames), sent, read, {name: each for name, each in waits.items() if name in routers}
@@ -74,7 +87,12 @@ def check_headers(
     )
 
 
+def length_ns(run: RunDirectory) -> int | None:
+    """When a run ended, if that is known."""
+    end_ns = (run.counters or {}).get("virtual_ns")
+    return end_ns if isinstance(end_ns, int) else None
+
+
 def _end_ns(run: RunDirectory) -> int | None:
     """When a run of the virtual clock ended."""
-    end_ns = (run.counters or {}).get("virtual_ns")
-    return end_ns if run.clock == "virtual" and isinstance(end_ns, int) else None
+    return length_ns(run) if run.clock == "virtual" else None

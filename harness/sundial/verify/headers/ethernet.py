@@ -93,7 +93,6 @@ def check_ethernet(
     most = pl.col("mtu") + ETHERNET
     return pl.concat(
         [
-            _finding(table, pl.col("eth_source") != pl.col("mac"), "eth.src", mac_text("mac"), mac_text("eth_source")),
             _finding(
                 table,
                 ~kind.is_in([IPV4, ARP, *own_types]).fill_null(False),
@@ -131,6 +130,12 @@ def check_ethernet(
             ),
         ]
     )
+
+
+def check_source(sent: pl.DataFrame) -> pl.DataFrame:
+    """Each frame is from the address of its port, programs' own as well."""
+    table = sent.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
+    return _finding(table, pl.col("eth_source") != pl.col("mac"), "eth.src", mac_text("mac"), mac_text("eth_source"))
 
 
 def check_padding(sent: pl.DataFrame, octets: Octets) -> pl.DataFrame:

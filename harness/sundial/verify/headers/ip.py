@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from ipaddress import IPv4Address
 
 import polars as pl
@@ -35,13 +36,25 @@ _ROUND_NS = 100_000_000
 """No node sends 65,536 packets in so short a time, those to itself included."""
 
 
-def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits` as of
-    `arp.unresolved`."""
+def check_ip(
+    sent: pl.DataFrame,
+    hops: pl.DataFrame,
+    waits: Stretches,
+    headless: pl.Series,
+    cut: pl.Series,
+    of_users: Collection[str] = (),
+) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: when
+    ARP had no answer, and they may have dropped packets; `headless` as of `arp.Overflow`, `cut` of
+    `frames.cut_off`; `of_users`: machines whose programs may set what a socket can."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
         .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
-        .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"), linux=_is_linux())
+        .with_columns(
+            call=pl.lit(None, pl.UInt32),
+            rows=pl.concat_list("row"),
+            linux=_is_linux() | pl.col("machine").is_in(list(of_users)),
+        )
     )
     flags, protocol = pl.col("ip_flags"), pl.col("protocol")
     ttl = pl.when("linux").then(LINUX_TTL).otherwise(LWIP_TTL)
@@ -52,15 +65,20 @@ def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.Dat
     fixed = pl.when(pl.col("linux") & whole).then(fits).otherwise(0)
     room = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
     least = pl.col("captured_length").cast(pl.Int64) - ETHERNET
+    if of_users:
+        table = table.with_columns(_left_to_program(column, of_users).alias(free) for column, free in _FREE.items())
+    else:
+        table = table.with_columns(pl.lit(False).alias(free) for free in _FREE.values())
+    free_tos, free_df, free_ttl = map(pl.col, _FREE.values())
     checks = [
         ("ip.version", pl.col("ip_version") != 4, pl.lit("4"), pl.col("ip_version")),
         ("ip.hdr_len", pl.col("ip_header") != 20, pl.lit("20"), pl.col("ip_header")),
-        ("ip.dsfield", pl.col("ip_tos") != tos.fill_null(0), tos.fill_null(0), pl.col("ip_tos")),
+        ("ip.dsfield", (pl.col("ip_tos") != tos.fill_null(0)) & ~free_tos, tos.fill_null(0), pl.col("ip_tos")),
         ("ip.len", pl.col("ip_length") > least, pl.format("at most {}", least), pl.col("ip_length")),
         ("ip.len", pl.col("ip_length") < pl.col("ip_header"), pl.lit("the header at least"), pl.col("ip_length")),
         ("ip.flags", flags >= RESERVED, pl.lit("the reserved bit clear"), flags),
-        ("ip.flags.df", flags & DONT_FRAGMENT != fixed, fixed, flags & DONT_FRAGMENT),
-        ("ip.ttl", pl.col("ip_ttl") != ttl, ttl, pl.col("ip_ttl")),
+        ("ip.flags.df", (flags & DONT_FRAGMENT != fixed) & ~free_df, fixed, flags & DONT_FRAGMENT),
+        ("ip.ttl", (pl.col("ip_ttl") != ttl) & ~free_ttl, ttl, pl.col("ip_ttl")),
         ("ip.checksum", ~pl.col("ip_checksum_right"), pl.lit("right"), pl.col("ip_checksum")),
         ("ip.proto", ~protocol.is_in([ICMP, TCP, UDP]), pl.lit("ICMP, TCP or UDP"), protocol),
         ("ip.src", pl.col("source").ne_missing(pl.col("address")), pl.col("address"), pl.col("source")),
@@ -88,9 +106,26 @@ def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches) -> pl.Dat
                 for name, where, expected, seen in checks
             ),
             _check_identifications(table, waits),
-            _check_datagrams(table),
+            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), cut),
         ]
     )
+
+
+_FREE = {"ip_tos": "free_tos", "ip_flags": "free_df", "ip_ttl": "free_ttl"}
+_FLOW = ("machine", "protocol", "source", "target", "source_port", "target_port")
+
+
+def _left_to_program(column: str, of_users: Collection[str]) -> pl.Expr:
+    """Whether a program may have set a field of a packet: on a machine with programs of users, in a packet that is the
+    only one of its flow, or has a neighbour there with the same value. Of messages of ICMP each may have its own, as
+    mtr's echo requests."""
+    value = pl.col(column) & (DONT_FRAGMENT if column == "ip_flags" else 0xFF)
+    begins = pl.col("fragment_offset") == 0
+    before, after = (value.shift(step).over(*_FLOW, "fragment_offset") for step in (1, -1))
+    alone = before.is_null() & after.is_null()
+    shared = alone | (value == before).fill_null(False) | (value == after).fill_null(False)
+    set_ = (pl.col("protocol") == ICMP) | ~begins | shared
+    return (pl.col("machine").is_in(list(of_users)) & set_).fill_null(False)
 
 
 def _is_linux() -> pl.Expr:
@@ -216,8 +251,9 @@ def _repeated(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
-    """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order."""
+def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
+    """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order, as
+    far as they left before the run ended."""
     udp = table.filter(pl.col("protocol") == UDP, pl.col("ip_header").is_not_null()).with_columns(
         data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header"), place=pl.int_range(pl.len())
     )
@@ -266,7 +302,7 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
         [
             findings(
                 datagrams,
-                ~whole,
+                ~whole & ~(pl.col("contiguous") & pl.col("rows").list.last().is_in(cut.implode())),
                 pl.lit("ip.fragments"),
                 pl.lit("all of a datagram, in order"),
                 pl.col("rows").list.len(),

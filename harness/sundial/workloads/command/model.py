@@ -16,7 +16,7 @@ from sundial.model.images import ImageKind
 from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import EVERYONE, Machines
 from sundial.model.network import Network
-from sundial.model.program_events import LinePattern, Signal
+from sundial.model.program_events import EndSignal, LinePattern, Signal
 from sundial.model.workload import MILLISECONDS, Ends, Millis, Transport, WorkloadBase, WorkloadKind
 from sundial.units import SIZE, TIME
 from sundial.workloads import sockets
@@ -24,11 +24,14 @@ from sundial.workloads.command.model_events import check_events
 from sundial.workloads.command.model_fields import (
     FILE,
     VARIABLE,
+    EtherType,
     Figure,
     Names,
     Pattern,
     PortOrName,
+    Ports,
     Unused,
+    numbers_of,
 )
 from sundial.workloads.command.model_template import filled
 
@@ -71,7 +74,7 @@ class Expected(Strict):
 
     status: Annotated[int, Whole(0, 255)] | None = None
     """Exit status. Default: 0 for jobs; any for a service that was stopped."""
-    signal: Annotated[str, Signal()] | None = None
+    signal: Annotated[str, EndSignal()] | None = None
     """Signal that ends it, instead of a status."""
     stdout: Text = Text()
     stderr: Text = Text()
@@ -148,17 +151,23 @@ class Port(Strict):
 
     tcp: _Port | None = None
     """TCP port of a server."""
-    udp: _Port | None = None
-    """UDP port of a server."""
+    udp: Annotated[int | str, Ports()] | None = None
+    """UDP port of a server, or ports from one to another: 5000-5010."""
     icmp: Annotated[bool, Flag()] = False
     """ICMP echo (ping)."""
+    ethertype: Annotated[int, EtherType()] | None = None
+    """Frames that programs make themselves, by a socket of packets: `arp` (arping), or a type of frames."""
     decode: Literal["onc-rpc", "dns", "http2"] | None = None
     """Protocol of what is said there: all messages are checked. Default: none, and the bytes have no meaning."""
 
     @property
     def number(self) -> int | None:
-        """Its number."""
-        return self.tcp if self.tcp is not None else self.udp
+        """Its number; of several ports the first."""
+        return next((ports[0] for each in ("tcp", "udp") if (ports := self.numbers(each))), None)
+
+    def numbers(self, transport: str) -> range:
+        """Its ports over UDP or TCP."""
+        return numbers_of(getattr(self, transport))
 
 
 class Command(WorkloadBase):
@@ -235,10 +244,13 @@ class CommandKind:
             if count > PROGRAMS_MOST:
                 yield Invalid((*path, "programs"), f"{machine!r} has {count} programs", f"up to {PROGRAMS_MOST}")
         for name, port in workload.ports.items():
-            if (port.tcp is not None) + (port.udp is not None) + port.icmp != 1:
-                yield Invalid((*path, "ports", name), "a port has exactly one of tcp, udp and icmp", "{tcp: 6379}")
-            elif port.icmp and port.decode is not None:
-                yield Invalid((*path, "ports", name, "decode"), "ICMP echo has nothing to decode", "tcp or udp")
+            others = (port.tcp is not None) + (port.udp is not None) + (port.ethertype is not None)
+            if others + port.icmp != 1:
+                what = "a port has exactly one of tcp, udp, icmp and ethertype"
+                yield Invalid((*path, "ports", name), what, "{tcp: 6379}")
+            elif port.decode is not None and port.number is None:
+                what = f"{'ICMP echo' if port.icmp else 'a type of frames'} has nothing to decode"
+                yield Invalid((*path, "ports", name, "decode"), what, "tcp or udp")
             elif port.udp is not None and port.decode in OVER_TCP_ALONE:
                 yield Invalid((*path, "ports", name, "decode"), f"{port.decode} is not spoken over UDP", "tcp")
         for name, program in workload.programs.items():

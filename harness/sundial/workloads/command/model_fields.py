@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from sundial.errors import BadInput
 from sundial.model.fields import NAME, Marker, Text
@@ -49,6 +49,58 @@ class PortOrName(Marker):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PORT_MOST:
             raise BadInput(f"{value!r} is not a port", allowed=self.ALLOWED)
         return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["integer", "string"], "x-allowed": self.ALLOWED}
+
+
+class Ports(Marker):
+    """A port, or ports from one to another."""
+
+    MOST: ClassVar[int] = 1024
+    ALLOWED = f"a number from 1 to {PORT_MOST}, or up to {MOST} ports such as 5000-5010"
+
+    def parse(self, value: object) -> int | str:
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= PORT_MOST:
+            return value
+        if isinstance(value, str) and (found := re.fullmatch(r"([1-9]\d{0,4})\s*-\s*([1-9]\d{0,4})", value)):
+            low, high = map(int, found.groups())
+            if low < high <= PORT_MOST and high - low < self.MOST:
+                return f"{low}-{high}"
+        raise BadInput(f"{value!r} is not a port", allowed=self.ALLOWED)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["integer", "string"], "x-allowed": self.ALLOWED}
+
+
+def numbers_of(ports: int | str | None) -> range:
+    """The ports of a value of `Ports`."""
+    if ports is None:
+        return range(0)
+    low, _, high = str(ports).partition("-")
+    return range(int(low), int(high or low) + 1)
+
+
+class EtherType(Marker):
+    """A type of frames; the value is an int."""
+
+    ARP: ClassVar[int] = 0x0806
+    _OTHERS: ClassVar[frozenset[int]] = frozenset({0x0800, 0x88B5})
+    """IPv4, whose frames have ports, and what Sundial's machines say to one another."""
+    ALLOWED = "arp, or a number from 0x0600 to 0xffff, other than 0x0800 (use tcp, udp or icmp) and 0x88b5"
+
+    def parse(self, value: object) -> int:
+        if value == "arp":
+            return self.ARP
+        if isinstance(value, str) and re.fullmatch("0x[0-9a-fA-F]{1,8}", value):
+            value = int(value, 16)
+        known = isinstance(value, int) and not isinstance(value, bool)
+        if not known or not 0x0600 <= value <= 0xFFFF or value in self._OTHERS:  # type: ignore[operator]
+            raise BadInput(f"{value!r} is not a type of frames", allowed=self.ALLOWED)
+        return int(value)  # type: ignore[call-overload, no-any-return]
+
+    def show(self, value: int) -> str:
+        return "arp" if value == self.ARP else f"0x{value:04x}"
 
     def schema(self) -> dict[str, Any]:
         return {"type": ["integer", "string"], "x-allowed": self.ALLOWED}

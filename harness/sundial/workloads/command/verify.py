@@ -7,7 +7,7 @@ have started.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from sundial.model.experiment import Experiment
 from sundial.model.network import Network
 from sundial.model.recorded import recorded_experiment
 from sundial.observe import RunDirectory
+from sundial.observe.headers import ARP, IPV4
 from sundial.observe.programs import STREAMS, outputs
 from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.decoders.gathered import of_service
@@ -41,6 +42,8 @@ _UNREACHABLE = 3
 UNPROVEN: tuple[str, ...] = (
     "command: that what a program writes to its outputs is true",
     "command: what a program does between its frames, and that a service would have served longer",
+    "command: what is in frames that programs make themselves (`ethertype`), and that no kernel made them",
+    "command: that TTL, type of service and DF of a flow are what its program set, at its ends above all",
     "command: of a paused program only that it answers no new connection: its kernel sends what was written before",
     "command: that no datagram leaves after its program has ended, since it may wait for ARP",
 )
@@ -92,13 +95,20 @@ class _Command(Verifier):
     def unproven_of(self, run: RunDirectory) -> list[str]:
         return unproven_of(run)
 
+    def of_users(self, run: RunDirectory) -> Mapping[str, frozenset[int]]:
+        found: dict[str, frozenset[int]] = {}
+        for each in _workloads(run):
+            types = {port.ethertype for port in each.ports.values() if port.ethertype is not None}
+            found |= {name: found.get(name, frozenset()) | types for name in each.machines}
+        return found
+
     def background(
         self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
     ) -> Background:
-        if not any(each.get("app") == CLASS for each in (run.document.get("scenario") or {}).get("workloads", ())):
+        workloads = _workloads(run)
+        if not workloads:
             return Background()
         experiment = recorded_experiment(run.document)
-        workloads = [each for each in experiment.scenario.workloads if isinstance(each, Command)]
         parts = _Parts()
         found = [(each, _check_records(run, each, experiment.network, samples, parts)) for each in workloads]
         machines, ports = (
@@ -111,8 +121,10 @@ class _Command(Verifier):
         _streams(run, frames, decoded.services, machines, transit, parts)
         _datagrams(frames, decoded.services, machines, transit, parts)
         _messages(frames, ports, machines, parts)
+        _frames(frames, self.of_users(run), ports_of(run), parts)
         if len(workloads) == len(experiment.scenario.workloads):
             _others(frames, machines, parts)
+            _other_frames(frames, ports_of(run), machines, parts)
         classes = pl.concat([Background().classes, *parts.classes]).unique("row", keep="first", maintain_order=True)
         if run.clock == "virtual":
             parts.findings.append(as_table(_check_silence(frames, classes, machines)))
@@ -121,6 +133,13 @@ class _Command(Verifier):
             "figures": pl.DataFrame(parts.figures, schema=FIGURES),
         }
         return Background(pl.concat(parts.findings), classes, decoded.remarks, tables)
+
+
+def _workloads(run: RunDirectory) -> list[Command]:
+    """The workloads of this kind."""
+    if not any(each.get("app") == CLASS for each in (run.document.get("scenario") or {}).get("workloads", ())):
+        return []
+    return [each for each in recorded_experiment(run.document).scenario.workloads if isinstance(each, Command)]
 
 
 def _check_records(
@@ -345,6 +364,29 @@ def _messages(frames: pl.DataFrame, ports: Sequence[Port], machines: _Machines, 
             expected = f"a socket of {serving[0]} on UDP port {port}"
             rows.append(Finding(None, f"ICMP of {source}", expected, "port unreachable", [row]))
     parts.findings.append(as_table(rows))
+
+
+def _frames(frames: pl.DataFrame, types: Mapping[str, Collection[int]], ports: pl.DataFrame, parts: _Parts) -> None:
+    """Frames of types that a port names, from machines with programs."""
+    for machine, numbers in types.items():
+        macs = ports.filter(machine=machine)["mac"]
+        of_type = frames.filter(pl.col("eth_type").is_in(list(numbers)), pl.col("eth_source").is_in(macs.implode()))
+        parts.take(of_type["row"])
+
+
+def _other_frames(frames: pl.DataFrame, ports: pl.DataFrame, machines: _Machines, parts: _Parts) -> None:
+    """One finding for each type of frames that programs of a machine make and no workload names."""
+    rest = frames.filter(pl.col("fate").is_null(), pl.col("eth_type") >= 0x0600, ~pl.col("eth_type").is_in([IPV4, ARP]))
+    rest = rest.join(pl.concat([Background().classes, *parts.classes]), on="row", how="anti")
+    owners = ports.filter(pl.col("machine").is_in(list(machines.with_programs))).select("machine", eth_source="mac")
+    of_programs = rest.join(owners.unique("eth_source"), on="eth_source", how="inner", maintain_order="left")
+    found = []
+    for (machine, number), part in of_programs.group_by("machine", "eth_type", maintain_order=True):
+        expected = f"a type that a workload names; add `NAME: {{ethertype: 0x{number:04x}}}` to ports"
+        seen = f"{_count(part.height)}, which no workload names"
+        found.append(Finding(None, f"frame of {machine}", expected, seen, part["row"].to_list()))
+    parts.take(of_programs["row"], UNNAMED)
+    parts.findings.append(as_table(found))
 
 
 def _others(frames: pl.DataFrame, machines: _Machines, parts: _Parts) -> None:

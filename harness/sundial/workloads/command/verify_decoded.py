@@ -24,8 +24,7 @@ def services_of(ports: Iterable[Port]) -> dict[Service, str | None]:
     found: dict[Service, str | None] = {}
     for port in ports:
         for transport in ("tcp", "udp"):
-            number = getattr(port, transport)
-            if number is not None:
+            for number in port.numbers(transport):
                 service = Service(transport, None, number)
                 found[service] = port.decode or found.get(service)
     return found
@@ -136,6 +135,7 @@ def exchanges_of(decoded: Decoded, machines: Mapping[str, str]) -> pl.DataFrame:
             "question_bytes": each.question_bytes,
             "answer_bytes": each.answer_bytes,
             "retransmissions": each.retransmissions,
+            "after_loss": each.after_loss,
             "ok": each.answered_ns is not None,
         }
         for name, judged in decoded.judged.items()

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sundial.model.machine_events import offs_ns
-from sundial.model.program_events import Signal
+from sundial.model.program_events import EndSignal, Signal
 from sundial.model.timeline import Event
 from sundial.observe.programs import STREAMS, fnv1a
 from sundial.seams.samples import Line
@@ -216,7 +216,7 @@ def _check_end(ran: Ran) -> Iterator[Finding]:
     if ran.program.role == "job" and record["stopped"]:
         yield ran.row("end", "by itself", "stopped")
     if expect.signal is not None:
-        if last.signal != Signal.NUMBERS[expect.signal]:
+        if last.signal != EndSignal.NUMBERS[expect.signal]:
             yield ran.row("end", f"signal {expect.signal}", last.ended)
     elif expect.status is not None or (ran.program.role == "job" and not hits):
         if last.status != (expect.status or 0):
@@ -280,7 +280,7 @@ def ended(record: Mapping[str, Any]) -> str:
     """The end of a program in words."""
     if record.get("signal") is None:
         return f"status {record.get('status')}"
-    names = {number: name for name, number in Signal.NUMBERS.items()}
+    names = {number: name for name, number in EndSignal.NUMBERS.items()}
     return f"signal {names.get(record['signal'], record['signal'])}"
 
 

@@ -13,8 +13,9 @@ from sundial.model.load import load_experiments
 from sundial.observe.programs import fnv1a, last_lines, outputs
 from sundial.plan.jobs import build_jobs
 from sundial.seams.samples import Line
-from sundial.workloads.command.model import Command
+from sundial.workloads.command.model import Command, Port
 from sundial.workloads.command.model_template import filled
+from sundial.workloads.command.verify_decoded import services_of
 from sundial.workloads.command.verify_records import check_order, check_ran, figures_of, read_records
 
 SCENARIO = """\
@@ -74,10 +75,44 @@ BAD = {
     "ready job": ("role: service, ", "", "'web' is a job, which has no readiness"),
     "clients": ("app: command", "app: command\n    clients: client", "has no field clients"),
     "pattern": ("contains: hi", "matches: '('", "is not a regular expression"),
-    "empty": ("ports: {web: {tcp: 80}", "ports: {web: {}", "a port has exactly one of tcp, udp and icmp"),
+    "empty": ("ports: {web: {tcp: 80}", "ports: {web: {}", "a port has exactly one of tcp, udp, icmp and ethertype"),
+    "too many ports": ("dns: {udp: 53}", "dns: {udp: 1-2000}", "'1-2000' is not a port; allowed: a number from 1 to"),
+    "ports from high": ("dns: {udp: 53}", "dns: {udp: 9-8}", "'9-8' is not a port"),
+    "signal": ("expect: {stdout", "expect: {signal: SEG, stdout", "did you mean 'SEGV'?"),
+    "two kinds": (
+        "web: {tcp: 80}",
+        "web: {tcp: 80, ethertype: arp}",
+        "has exactly one of tcp, udp, icmp and ethertype",
+    ),
+    "type of IPv4": (
+        "web: {tcp: 80}",
+        "web: {ethertype: 0x0800}",
+        "2048 is not a type of frames; allowed: arp, or a number",
+    ),
+    "decoded type": ("dns: {udp: 53}", "x: {ethertype: arp, decode: dns}", "a type of frames has nothing to decode"),
     "figure": ("after: [web], ", "after: [web], figures: {rate: '[0-9]+'}, ", "has 0 groups"),
     "path": ("after: [web], ", "after: [web], files: {srv/x: y}, ", "an absolute path such as"),
 }
+
+
+def test_udp_ports_may_be_several() -> None:
+    port = Port.model_validate({"udp": "5000 - 5010"})
+    assert (port.model_dump(mode="json")["udp"], port.number) == ("5000-5010", 5000)
+    assert port.numbers("udp") == range(5000, 5011)
+    assert (Port(udp=53).numbers("udp"), Port(tcp=80).numbers("udp"), Port(icmp=True).number) == (
+        range(53, 54),
+        range(0),
+        None,
+    )
+    assert {each.port for each in services_of([port])} == set(range(5000, 5011))
+
+
+def test_types_of_frames_are_read_as_they_are_shown() -> None:
+    port = Port.model_validate({"ethertype": "arp"})
+    assert (port.ethertype, port.model_dump(mode="json")["ethertype"]) == (0x0806, "arp")
+    port = Port.model_validate({"ethertype": 0x88B6})
+    assert port.model_dump(mode="json")["ethertype"] == "0x88b6"
+    assert Port.model_validate(port.model_dump(mode="json", exclude_none=True)) == port
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -54,7 +54,7 @@ def _load(folder: Path, port: str) -> Command:
         ("{tcp: 2049, decode: nfs}", "workloads.0.ports.rpc.decode: 'nfs' "),
         ("{icmp: true, decode: onc-rpc}", "workloads.0.ports.rpc.decode: ICMP echo has nothing to decode"),
         ("{udp: 443, decode: http2}", "workloads.0.ports.rpc.decode: http2 is not spoken over UDP"),
-        ("{decode: onc-rpc}", "workloads.0.ports.rpc: a port has exactly one of tcp, udp and icmp"),
+        ("{decode: onc-rpc}", "workloads.0.ports.rpc: a port has exactly one of tcp, udp, icmp and ethertype"),
     ],
 )
 def test_a_decoder_that_does_not_fit_is_one_line(port: str, message: str, tmp_path: Path) -> None:
@@ -120,7 +120,8 @@ def test_answers_of_the_port_mapper_are_followed(tmp_path: Path) -> None:
     found = _decoded(_run(tmp_path / "run"))
     assert found.judged["onc-rpc"].findings == []
     assert set(found.services) == {Service("udp", None, 111), Service("tcp", SERVER, MAPPED)}
-    assert found.remarks == [f"onc-rpc: 4 calls, 4 replies, 1 retransmission; named by answers: TCP {SERVER}:{MAPPED}"]
+    read = "4 calls, 4 replies, 1 retransmission, 1 of them after a loss"
+    assert found.remarks == [f"onc-rpc: {read}; named by answers: TCP {SERVER}:{MAPPED}"]
 
 
 def test_another_xid_on_a_followed_port_is_found(tmp_path: Path) -> None:
