@@ -113,10 +113,11 @@ _FLOW = ("machine", "protocol", "source", "target", "source_port", "target_port"
 
 
 def _left_to_program(column: str, of_users: Collection[str]) -> pl.Expr:
-    """Whether a program may have set a field of a packet, on a machine with programs of users. Of UDP and TCP, if it is
-    the only packet of its flow, or has a neighbour there, or in its datagram, with the same value. Of echo requests
-    each may have its own value, as traceroute's, or each value comes again, as mtr's. An answer to an echo request has the
-    type of service of one."""
+    """Whether a program may have set a field of a packet, on a machine with programs of users.
+
+    Of UDP and TCP, if it is the only packet of its flow, or has a neighbour there, or in its datagram, with the same
+    value. Of echo requests each may have its own value, as traceroute's, or each value comes again, as mtr's. An answer
+    to an echo request has the type of service of one."""
     value = pl.col(column) & (DONT_FRAGMENT if column == "ip_flags" else 0xFF)
     begins = pl.col("fragment_offset") == 0
     asks = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == _ECHO_REQUEST)
