@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -173,8 +174,16 @@ def test_a_kind_that_cannot_change_is_refused_by_name(tmp_path: Path, event: str
         experiment(tmp_path, f"at: 1 s, {event}", KINDS)
     (problem,) = caught.value.problems
     assert "kind hub does not support" in problem.what
+    assert "the law of its wire stays the same" in problem.what
     assert problem.allowed is not None
     assert "of wan" in problem.allowed
+
+
+def test_where_no_segment_can_change_the_page_with_events_is_named(tmp_path: Path) -> None:
+    hub_alone = "".join(line for line in KINDS.splitlines(keepends=True) if "wan" not in line)
+    with pytest.raises(BadInput) as caught:
+        experiment(tmp_path, "at: 1 s, cut: half", re.sub(r", eth1: \{.*?\}", "", hub_alone))
+    assert caught.value.problems[0].allowed == "a kind with events (harness/scenarios/README.md, Events)"
 
 
 def test_a_machine_in_no_group_is_refused(tmp_path: Path) -> None:
