@@ -190,7 +190,7 @@ test: ## Pass the tests of the gate: every promise once, booted guests included
 	$(run_suites)
 
 .PHONY: test-all
-test-all: ## Pass every test, those of the night included
+test-all: cluster ## Pass every test, those of the night included
 	@$(MAKE) --no-print-directory test NIGHT=1
 
 SINCE ?= HEAD
@@ -234,6 +234,15 @@ docs: ## Build the documentation site in site/, with links checked
 	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock && cp docs/requirements.lock $(DOCS)/; }
 	@PYTHONPATH=harness $(PYTHON) docs/site.py .sundial/site
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
+# In a folder of its own, which only sweeps on other hosts look into.
+CLUSTER := .sundial/cluster
+.PHONY: cluster
+cluster: ## Install Dask.distributed, for sweeps on workers of other hosts
+	@harness/setup.sh python
+	@cmp -s harness/cluster.lock $(CLUSTER)/cluster.lock || { rm -rf $(CLUSTER) && \
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --target $(CLUSTER) -r harness/cluster.lock && \
+	cp harness/cluster.lock $(CLUSTER)/; }
 
 .PHONY: wheel
 wheel: ## Build the package that pip installs without a checkout: dist/sundial-VERSION-py3-none-linux_ARCH.whl

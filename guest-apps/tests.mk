@@ -5,7 +5,7 @@
 # With the harness, whose model of the records checks what the applications write.
 PYTHON ?= ../.venv/bin/python
 CHECK = $(OUT)/check
-UNIT_TESTS = common_test runner_test exec_test raw_test
+UNIT_TESTS = common_test runner_test exec_test raw_test echo_test
 # What the harness writes at its seams.
 GOLDEN = $(HERE)../harness/tests/seams/golden
 CHECK_CFLAGS = $(CFLAGS) $(SANITIZE) -I$(CHECK) -Icommon/tests
@@ -27,10 +27,12 @@ $(CHECK)/common_test: common/tests/common_test.c
 $(CHECK)/runner_test: runner/tests/runner_test.c
 $(CHECK)/exec_test: runner/tests/exec_test.c
 $(CHECK)/raw_test: raw/tests/raw_test.c
+$(CHECK)/echo_test: echo/tests/echo_test.c
 $(CHECK)/runner_test $(CHECK)/exec_test: TESTED = $(RUNNER) $(JOB)
 $(CHECK)/raw_test: TESTED = raw/header.c raw/values.c
-$(patsubst %,$(CHECK)/%,common_test runner_test exec_test raw_test): $(APPS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -I$(APPS) -Irunner -Iraw -DGOLDEN='"$(GOLDEN)/jobs"' -o $@ $(filter %.c,$^) \
+$(CHECK)/echo_test: TESTED = echo/duplicates.c
+$(patsubst %,$(CHECK)/%,common_test runner_test exec_test raw_test echo_test): $(APPS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -I$(APPS) -Irunner -Iraw -Iecho -DGOLDEN='"$(GOLDEN)/jobs"' -o $@ $(filter %.c,$^) \
 		$(patsubst %.c,$(APPS)/objects/%.o,$(TESTED) $(COMMON)) -ljansson -lpthread
 
 CHECKS = units loopback options spare python registration

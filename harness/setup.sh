@@ -69,10 +69,13 @@ missing_parts() {
     done
 }
 
+# The host's distribution and those that it is like, each between spaces.
+distributions() { printf ' %s ' "$(sed -n 's/^ID\(_LIKE\)*=//p' /etc/os-release 2>/dev/null | tr '\n"' '  ')"; }
+
 check_parts() {
     missing=$(missing_parts)
     [ -n "$missing" ] || return 0
-    case " $(sed -n 's/^ID\(_LIKE\)*=//p' /etc/os-release 2>/dev/null | tr '\n"' '  ') " in
+    case $(distributions) in
         *" fedora "*) by="as root: dnf install $fedora_packages" ;;
         *" arch "*) by="as root: pacman -S --needed $arch_packages" ;;
         *) by="Debian's packages are $packages" ;;
@@ -136,7 +139,7 @@ python_environment() {
     [ "$free" -ge "$environment_mib" ] || fail "the disk is full: the Python environment takes $environment_mib MiB, and $((free)) MiB are free in $PWD"
     cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/python}
     if [ -n "$cached" ] && [ "$(cat "$cached/inputs" 2>/dev/null)" = "$python_inputs" ]; then
-        cp -a "$cached/venv" .venv
+        from_cache cp -a "$cached/venv" .venv
         # Scripts begin with the path of the environment that they were installed in.
         grep -rlIZ "$(cat "$cached/place")" .venv/bin | xargs -0r sed -i "s|$(cat "$cached/place")|$PWD/.venv|g"
     else
@@ -149,10 +152,13 @@ python_environment() {
     printf '%s\n' "$PWD/harness" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sundial.pth"
 }
 
+# Set-ups of several checkouts share SUNDIAL_CACHE: none exchanges a folder that another one copies.
+from_cache() { flock --shared --close "$SUNDIAL_CACHE/.lock" "$@"; }
+
 # Gives a whole new folder in SUNDIAL_CACHE ($1) its name there ($2).
 put() {
-    rm -rf "${SUNDIAL_CACHE:?}/$2"
-    mv "$1" "$SUNDIAL_CACHE/$2"
+    # shellcheck disable=SC2016  # another shell's words
+    flock --exclusive --close "$SUNDIAL_CACHE/.lock" sh -c 'rm -rf "$2" && mv "$1" "$2"' put "$1" "$SUNDIAL_CACHE/$2"
 }
 
 cache_python() {
@@ -166,8 +172,20 @@ cache_python() {
 
 # ---- The parts ----
 
+# Before anything is installed, for packages are 80 MB.
+check_images() {
+    [ "${WITH_IMAGES:-1}" != 0 ] || return 0
+    [ ! -d "$out" ] && [ ! -d "${SUNDIAL_CACHE:-/nonexistent}/images" ] || return 0
+    instead="copy images/out of an x86-64 host with Debian to $PWD/images, or set WITH_IMAGES=0"
+    processor=$(uname -m)
+    [ "$processor" = x86_64 ] || fail "this host is $processor, and images of guests are built on x86-64 hosts: $instead"
+    case $(distributions) in
+        *" ubuntu "*) fail "this host has Ubuntu's packages, and images of guests are made from Debian's: $instead" ;;
+    esac
+}
+
 part_packages() {
-    # First, for packages are 80 MB.
+    check_images
     needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' harness/fabric/Cargo.toml)
     found=$(cargo --version 2>/dev/null | cut -d' ' -f2)
     if [ -z "$found" ] && command -v apt-get >/dev/null; then
@@ -203,22 +221,19 @@ part_programs() {
 }
 
 python_image() {
-    if apt-cache show python3.11-minimal >/dev/null 2>&1; then
-        ./sundial images build --if-needed linux-python >&2
-    else
-        say "linux-python is made from Debian 12's packages, which apt does not have here: tests that boot it are skipped"
-    fi
+    status=0
+    ./sundial images build --if-needed linux-python >&2 || status=$?
+    [ "$status" != 3 ] || say "tests that boot linux-python are skipped"
+    [ "$status" = 0 ] || [ "$status" = 3 ] || exit "$status"
 }
 
 part_images() {
     [ "${WITH_IMAGES:-1}" != 0 ] || return 0
     cached=${SUNDIAL_CACHE:+$SUNDIAL_CACHE/images}
     # An image whose inputs have another digest than the cached one is built.
-    [ -z "$cached" ] || [ -d "$out" ] || [ ! -d "$cached" ] || { mkdir -p "${out%/*}" && cp -a "$cached" "$out"; }
+    [ -z "$cached" ] || [ -d "$out" ] || [ ! -d "$cached" ] || { mkdir -p "${out%/*}" && from_cache cp -a "$cached" "$out"; }
     [ -z "$cached" ] || [ -d "$out/snapshots" ] || [ ! -d "$SUNDIAL_CACHE/snapshots" ] ||
-        cp -a "$SUNDIAL_CACHE/snapshots" "$out/"
-    [ "$(uname -m)" = x86_64 ] || [ -d "$out" ] ||
-        fail "images of guests are built on x86-64 hosts alone: copy images/out of one, or set WITH_IMAGES=0"
+        from_cache cp -a "$SUNDIAL_CACHE/snapshots" "$out/"
     ./sundial images build --if-needed >&2
     # The first run would do it. Without, only the real clock is left.
     ./sundial doctor --certify --if-needed >&2 || say "only runs with --clock real work with this QEMU"

@@ -37,7 +37,6 @@ struct reading {
 static struct change changes[EVENTS_MOST];
 static size_t change_count;
 static uint64_t zero_ns;
-static bool drifts;
 
 void clocks_take(const json_t *options, uint64_t zero)
 {
@@ -57,7 +56,6 @@ void clocks_take(const json_t *options, uint64_t zero)
             .ppb = command_number(value, "ppb", 0),
             .rates = json_object_get(value, "ppb") != NULL,
         };
-        drifts = drifts || change->rates;
     }
 }
 
@@ -151,7 +149,10 @@ uint64_t clocks_next(void)
 
 bool clocks_drift(void)
 {
-    return drifts;
+    for (size_t i = 0; i < change_count; i++)
+        if (changes[i].rates)
+            return true;
+    return false;
 }
 
 void clocks_end(void)

@@ -5,9 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Remembers the latest calls by (transaction number, caller), to tell a retransmitted call from a
- * new one. A fixed table: an old call gives way to a new one in the same place, so a duplicate that
- * comes thousands of calls late may go unseen, but a new call is never taken for a duplicate.
- */
+/* So many new calls after its first request a retransmission counts as a new call. */
+enum { DUPLICATES_REMEMBERED = 4096 };
+
+/* Whether a request with this transaction number of this caller came before; notes it if not. */
 bool duplicates_note(uint32_t xid, const struct sockaddr_in *caller);

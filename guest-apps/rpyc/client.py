@@ -2,6 +2,7 @@
 """The twelve functions over RPyC: one connection, one function after another, each a batch."""
 
 import gc
+import math
 import socket
 import time
 from typing import Any
@@ -63,6 +64,7 @@ class Caller:
         self._connection = rpyc.connect_stream(stream, config={"sync_request_timeout": timeout_s})
         self._connection._seqcounter = self.numbers = Numbers()
         self.root = self._connection.root
+        self._timed_out = False
 
     def call(self, method: str, arguments: tuple[Any, ...], right: Any, batch: samples.Batch) -> None:
         """One call, and a row of what came of it."""
@@ -76,12 +78,12 @@ class Caller:
         except Exception as raised:
             end = clock.now_ns()
             error = type(raised).__name__
-            if isinstance(raised, TimeoutError):
-                self.settle = self._settle_in_time
+            self._timed_out |= isinstance(raised, TimeoutError)
         batch.record((start, end, first, error))
 
     def settle(self) -> None:
-        """Give back all references but the root's, and wait until the server has confirmed it.
+        """Give back all references but the root's, and wait until the server has confirmed it: no longer than a call,
+        once one has had its time, since the server may be gone.
 
         An exception at this end holds the frames beneath it, and they the method that was called; both are garbage
         that only the collector finds.
@@ -89,23 +91,12 @@ class Caller:
         connection = self._connection
         connection._last_traceback = None
         gc.collect()
-        try:
-            while connection._request_callbacks and not connection.closed:
-                connection.serve(None)
-        except EOFError:
-            pass  # the rows say so
-
-    def _settle_in_time(self) -> None:
-        """The same for no longer than a call, once one has had its time: the server may be gone."""
-        connection = self._connection
-        connection._last_traceback = None
-        gc.collect()
-        end = time.monotonic() + connection._config["sync_request_timeout"]
+        end = time.monotonic() + connection._config["sync_request_timeout"] if self._timed_out else math.inf
         try:
             while connection._request_callbacks and not connection.closed and time.monotonic() < end:
-                connection.serve(end - time.monotonic())
+                connection.serve(end - time.monotonic() if self._timed_out else None)
         except EOFError:
-            pass
+            pass  # the rows say so
 
     def retransmits(self) -> int:
         """Segments that TCP has sent again so far."""

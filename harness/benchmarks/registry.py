@@ -23,6 +23,7 @@ from benchmarks import (
     repetition,
     shaping,
     sss,
+    sweeping,
     tracing,
     verdict,
     verification,
@@ -67,6 +68,7 @@ BENCHMARKS = (
     Benchmark("recipes", "the Linux image by its recipes: boot, calls, memory, sizes", recipes.measure, timed=False),
     Benchmark("dce", "DCE RPC beside Sun RPC: instructions of a null call", dce.measure, timed=False),
     Benchmark("tracing", "what a trace costs: the same calls traced and untraced in turns", tracing.measure),
+    Benchmark("sweeping", "sweeps of 100,000 runs, simulated: the schedule, and Dask's scheduler", sweeping.measure),
     Benchmark("backplane", "SHRIMP: a store on a backplane, and guests that poll", backplane.measure),
     Benchmark("sss", "SSS-CORE: MBCF beside UDP, instructions, boot, memory", sss.measure),
 )

@@ -184,7 +184,7 @@ class RunFailed(SundialError):
         message: str,
         *,
         machine: str | None = None,
-        console_tail: Sequence[str] = (),
+        console_tail: Sequence[str] | None = None,
         hint: str | None = None,
         whose: Whose = "host",
         end_ns: int | None = None,
@@ -194,13 +194,14 @@ class RunFailed(SundialError):
         self.end_ns = end_ns
         """Length of a run that failed and came to its end, which is equal on any host; None: it was cut short."""
         self.whose = whose
-        self.console_tail = tuple(map(printable, console_tail))
+        self.console_tail = None if console_tail is None else tuple(map(printable, console_tail))
+        """None: no console was read. A guest writes errors on its console and nothing else, so it may be empty."""
         self.folder: Path | None = None
         """The run directory, once it has its name."""
 
     def to_json(self) -> dict[str, object]:
         end = {} if self.end_ns is None else {"end_ns": self.end_ns}
-        return {**super().to_json(), **end, "machine": self.machine, "console_tail": list(self.console_tail)}
+        return {**super().to_json(), **end, "machine": self.machine, "console_tail": list(self.console_tail or ())}
 
 
 class InternalError(SundialError):

@@ -22,9 +22,11 @@ NAMES = ("grpc-cpp-client", "grpc-cpp-server")
 _VERSIONS = {"grpc": (Path("usr/include/grpcpp/version_info.h"), r'GRPC_CPP_VERSION_STRING "([\d.]+)"')}
 
 
-def make(workspace: Workspace, protoc: Sequence[str], plugin: Path) -> tuple[Path, list[packages.Package]]:
+def make(
+    workspace: Workspace, protoc: Sequence[str], plugin: Path, release: str | None = None
+) -> tuple[Path, list[packages.Package]]:
     """The program, and the packages of which parts are in it. `protoc`, `plugin`: commands of the same packages."""
-    found = packages.look_up(PACKAGED)
+    found = packages.look_up(PACKAGED, release)
     root = _root(workspace)
     packages.unpack_all(dict.fromkeys(packages.download(list(found.values()), workspace.cache).values(), root))
     out = workspace.scratch / "cpp"

@@ -84,8 +84,10 @@ def load(name: str, recipe: str) -> ImageModule:
 
 
 def check_host(files: Iterable[tuple[str, str]]) -> None:
-    """Raises HostLacks with every development package that is missing, in one line, and for a checkout that make
-    cannot build in."""
+    """Raises HostLacks with every development package that is missing, in one line, for a checkout that make cannot build
+    in, and for a host of another architecture than the guests."""
+    if (machine := os.uname().machine) != "x86_64":
+        raise HostLacks(f"this host is {machine}, and images are built on x86-64 hosts: copy images/out of one")
     if any(letter.isspace() for letter in str(CHECKOUT)):
         raise HostLacks(f"no image can be built in {str(CHECKOUT)!r}: make reads a name with a space in it as two")
     missing = [package for path, package in files if not Path(path).exists()]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distribution packages: which version apt would install, its file, its contents; without root."""
+"""Distribution packages: which version apt would install, its file, its contents; without root.
+
+Of the host's own release, unless another Debian release is named (`releases`).
+"""
 
 import hashlib
 import os
@@ -10,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from recipe import releases
 from recipe.errors import HostLacks, RecipeError
 from recipe.image import IMAGES, cores
 from recipe.locks import locked
@@ -27,6 +31,8 @@ class Package:
     architecture: str
     sha256: str
     depends: tuple[str, ...]
+    release: str | None = None
+    """Where it is not the host's."""
 
     @property
     def file_name(self) -> str:
@@ -56,7 +62,7 @@ def _dependency_names(field: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _parse(stanza: str) -> Package:
+def _parse(stanza: str, release: str | None) -> Package:
     fields = {}
     for line in stanza.splitlines():
         key, colon, value = line.partition(": ")
@@ -69,6 +75,7 @@ def _parse(stanza: str) -> Package:
             architecture=fields["Architecture"],
             sha256=fields["SHA256"],
             depends=_dependency_names(fields.get("Pre-Depends", "") + "," + fields.get("Depends", "")),
+            release=release,
         )
     except KeyError as missing:
         raise HostLacks(
@@ -76,13 +83,16 @@ def _parse(stanza: str) -> Package:
         ) from None
 
 
-def _kept_answers() -> list[str]:
-    """Where apt keeps what it made of its lists, if it may not in its own folder: else it reads them for each question.
+def _options(release: str | None) -> list[str]:
+    """Which lists apt reads, and where it keeps what it made of them, if it may not in its own folder: else it reads them
+    for each question.
 
-    apt itself sees whether it is still right.
+    apt itself sees whether it is still right. Raises HostLacks.
     """
     folder = IMAGES / "out/cache"
     folder.mkdir(parents=True, exist_ok=True)
+    if release is not None:
+        return list(releases.options(release, folder / f"apt-{release}"))
     return ["-o", f"Dir::Cache::pkgcache={folder / APT_CACHE}"]
 
 
@@ -97,7 +107,7 @@ def _reason(said: str) -> str:
     return f"apt-cache: {errors[0]}"
 
 
-def look_up(names: list[str]) -> dict[str, Package]:
+def look_up(names: list[str], release: str | None = None) -> dict[str, Package]:
     """The candidate version of each package, or the one of NAME=VERSION, asked for at once: apt takes a second a question.
 
     Raises HostLacks, naming the package, where apt knows none.
@@ -106,7 +116,7 @@ def look_up(names: list[str]) -> dict[str, Package]:
         return {}
     try:
         shown = subprocess.run(
-            ["apt-cache", *_kept_answers(), "show", "--no-all-versions", *names],
+            ["apt-cache", *_options(release), "show", "--no-all-versions", *names],
             capture_output=True,
             text=True,
             check=False,
@@ -116,19 +126,19 @@ def look_up(names: list[str]) -> dict[str, Package]:
         what = "apt-cache not found: images are made from Debian's packages"
         raise HostLacks(f"{what}; copy images/out from the same checkout on a Debian host") from None
     stanzas = filter(str.strip, shown.stdout.split("\n\n"))
-    found = {package.name: package for package in map(_parse, stanzas)}
+    found = {package.name: package for package in (_parse(stanza, release) for stanza in stanzas)}
     for name in names:
         if name.partition("=")[0] not in found:
             raise HostLacks(f"package {name}: {_reason(shown.stderr)}")
     return found
 
 
-def library_closure(names: list[str]) -> list[Package]:
+def library_closure(names: list[str], release: str | None = None) -> list[Package]:
     """The packages with all library packages they need, by name."""
     found: dict[str, Package] = {}
     waiting = sorted(set(names))
     while waiting:
-        level = look_up(waiting)
+        level = look_up(waiting, release)
         found.update(level)
         waiting = sorted(
             {
@@ -157,22 +167,24 @@ def _download(packages: list[Package], cache: Path) -> dict[str, Path]:
     if missing:
         for package in missing:
             files[package.name].unlink(missing_ok=True)
-        versions = [f"{package.name}={package.version}" for package in missing]
-        fetched = subprocess.run(
-            ["apt-get", "download", "-q", *versions],
-            cwd=cache,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if fetched.returncode != 0:
-            reason = (fetched.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise HostLacks(f"cannot download {', '.join(versions)}: {reason}")
+        for release in {package.release for package in missing}:
+            _fetch([package for package in missing if package.release == release], release, cache)
     for package in missing:
         path = files[package.name]
         if not path.is_file() or sha256_of(path) != package.sha256:
             raise RecipeError(f"{path.name}: is not the file that apt's lists describe")
     return files
+
+
+def _fetch(packages: list[Package], release: str | None, cache: Path) -> None:
+    versions = [f"{package.name}={package.version}" for package in packages]
+    which = [] if release is None else _options(release)
+    fetched = subprocess.run(
+        ["apt-get", *which, "download", "-q", *versions], cwd=cache, capture_output=True, text=True, check=False
+    )
+    if fetched.returncode != 0:
+        reason = (fetched.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise HostLacks(f"cannot download {', '.join(versions)}: {reason}")
 
 
 def unpack_all(folders: Mapping[Path, Path]) -> None:

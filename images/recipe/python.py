@@ -7,6 +7,7 @@ Compiler and code generators are those of the packages, not the host's. Where th
 C++ (`cpp`) is inside, too.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -37,6 +38,8 @@ PACKAGED = {
 WHEELS = {"grpcio": "grpc", "protobuf": "protobuf", "rpyc": "rpyc", "numpy": "numpy"}
 TOOLS = ["protobuf-compiler", "protobuf-compiler-grpc"]
 HEADERS = ["libpython3.11-dev"]
+RELEASE = "bookworm"
+"""Debian's release that has these packages, in the versions that `[python]` and `[cpp]` name."""
 
 VERSIONS = {
     "python": "platform.python_version()",
@@ -121,6 +124,19 @@ class _Build:
             facts={**image.facts, **found},
         )
 
+    @functools.cached_property
+    def _release(self) -> str | None:
+        """The Debian release of the packages, unless the host's own has this interpreter. Raises HostLacks."""
+        try:
+            packages.look_up(INTERPRETER)
+        except HostLacks as lack:
+            try:
+                packages.look_up(INTERPRETER, RELEASE)
+            except HostLacks as other:
+                raise HostLacks(f"{lack}; images with Python are made from Debian 12's packages: {other}") from None
+            return RELEASE
+        return None
+
     @property
     def _tree(self) -> Path:
         """The root of the guest, as far as it is about Python."""
@@ -132,12 +148,12 @@ class _Build:
 
     def _unpack(self, names: list[str]) -> list[packages.Package]:
         """What goes into the guest and what is needed here; returns the former, libraries included."""
-        try:
-            packages.look_up(INTERPRETER)
-        except HostLacks as lack:
-            raise HostLacks(f"{lack}; images with Python are made from Debian 12's packages") from None
-        closure = packages.library_closure([*names, *TOOLS])
-        headers = packages.look_up(HEADERS).values()
+        closure = packages.library_closure([*names, *TOOLS], self._release)
+        if self._release is not None:
+            # The image has the host's, and parts of two do not fit; programs of the earlier release run with it.
+            of_the_image = packages.look_up(["libc6"])
+            closure = [of_the_image.get(package.name, package) for package in closure]
+        headers = packages.look_up(HEADERS, self._release).values()
         files = packages.download([*closure, *headers], self.workspace.cache)
         packages.unpack_all({file: self._packages / package for package, file in files.items()})
         return [package for package in closure if package.name not in TOOLS]
@@ -200,7 +216,7 @@ class _Build:
 
     def _make_cpp(self) -> tuple[Path, list[packages.Package]]:
         """The program in C++, and the packages that it is made of."""
-        return cpp.make(self.workspace, self._protoc, self._plugin("grpc_cpp_plugin"))
+        return cpp.make(self.workspace, self._protoc, self._plugin("grpc_cpp_plugin"), self._release)
 
     @property
     def _loader(self) -> list[str]:

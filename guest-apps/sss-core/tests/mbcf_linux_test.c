@@ -13,7 +13,7 @@
 
 enum { KEY = 0x5a5a, RING = 65536, CALLS = 500, SHARE_BYTES = 8192 };
 #define SECOND   1000000000ull
-#define SHARE_AT 0x500000000000ull
+#define SHARE_AT 0x200000000000ull
 
 static const uint32_t constant = 77; /* in a read-only page of the program */
 

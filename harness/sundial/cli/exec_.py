@@ -54,7 +54,7 @@ def exec_(
     input. Each line of output has its machine in front, and the exit status is the largest.
 
     \b
-    sundial exec client -- ping -c 3 10.0.0.2
+    sundial exec client -- ping -c 3 server
     sundial exec client,server -- cat /proc/loadavg
     """
     machines, command = _divided(words, all_)

@@ -25,15 +25,15 @@ COLUMNS: Columns = (
     ("No.", "%m"),
     ("Frame", "%Cus:frame.packet_id:0:R"),
     ("Time", "%t"),
-    ("Interface       ", "%Cus:frame.interface_name:0:R"),
+    ("Interface     ", "%Cus:frame.interface_name:0:R"),
     ("Source", "%s"),
     ("Destination", "%d"),
     ("Protocol        ", "%p"),
     ("Length", "%L"),
-    ("XID         ", "%Cus:rpc.xid or dcerpc.dg_seqnum or http2.streamid or vmmc.shrimp.seq:0:R"),
+    ("XID         ", "%Cus:rpc.xid or dcerpc.dg_seqnum or http2.streamid or vmmc.shrimp.seq:0:U"),
     ("Seq", "%Cus:tcp.seq or mbcf.seq or dcerpc.dg_frag_num or vmmc.seq:0:R"),
     ("Fragment (8 B)", "%Cus:ip.frag_offset:0:R"),
-    ("Fate                                ", "%Cus:frame.comment:0:R"),
+    ("Fate                    ", "%Cus:frame.comment:0:R"),
     ("Info                                                        ", "%i"),
 )
 """The columns for a Sundial capture: the frame's number in the run's capture (of a view); when (to the ns, as in the

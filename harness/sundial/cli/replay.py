@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import click
@@ -17,6 +21,8 @@ from sundial.cli.twice import compared, first_difference
 from sundial.errors import BadInput, VerificationFailed
 from sundial.units import counted
 
+LOOK_S = 0.1
+"""Between looks at what gdb does."""
 HELP = "step (to the next frame), TIME or SEGMENT:FRAME (to there), continue (to the end), quit"
 
 
@@ -51,6 +57,7 @@ def replay(run: str, until: str, to_the_end: bool, interactive: bool, machine: s
     rooms.check_state()
     room = rooms.able_room("sundial.replay.stand")
     seen: list[dict[str, Any]] = []
+    lines = None if machine is None else _lines()
 
     def ask(standing: Any) -> int | None:
         stand = room.look(recorded, standing)
@@ -61,9 +68,12 @@ def replay(run: str, until: str, to_the_end: bool, interactive: bool, machine: s
             if to_the_end:
                 return None
             raise room.Enough()
-        if machine is not None and len(seen) == 1:
-            _print_debugger(rooms.named_room("sundial.replay.debugger").serve(recorded, standing, machine))
-        return _next(recorded, stand.at_ns, room.Enough)
+        if machine is None or lines is None:
+            return _next(recorded, stand.at_ns, room.Enough, sys.stdin.readline)
+        debugger = rooms.named_room("sundial.replay.debugger")
+        if len(seen) == 1:
+            _print_debugger(debugger.serve(recorded, standing, machine))
+        return _next(recorded, stand.at_ns, room.Enough, partial(_line, lines, debugger.Resumed(standing, machine)))
 
     def ended(made: Path) -> tuple[int, str | None]:
         return len(compared(folder)), first_difference(folder, made)
@@ -79,13 +89,36 @@ def replay(run: str, until: str, to_the_end: bool, interactive: bool, machine: s
         raise VerificationFailed(f"{folder}: the run made again differs: {difference}")
 
 
-def _next(recorded: Any, at_ns: int, enough: Callable[[], Exception]) -> int | None:
+def _lines() -> SimpleQueue[str]:
+    """Lines of standard input as they come, and an empty one at its end."""
+    lines: SimpleQueue[str] = SimpleQueue()
+
+    def read() -> None:
+        while line := sys.stdin.readline():
+            lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
+def _line(lines: SimpleQueue[str], resumed: Callable[[], bool]) -> str:
+    """The next line, or `continue` once gdb lets the machine run."""
+    while True:
+        with suppress(Empty):
+            return lines.get(timeout=LOOK_S)
+        if resumed():
+            click.echo("gdb lets the machine run, so all machines go on")
+            return "continue\n"
+
+
+def _next(recorded: Any, at_ns: int, enough: Callable[[], Exception], read: Callable[[], str]) -> int | None:
     """What a line of standard input asks for; at its end, that is enough."""
     instants = rooms.named_room("sundial.replay.instants")
     while True:
         if sys.stdin.isatty():
             click.echo("> ", nl=False)
-        line = sys.stdin.readline()
+        line = read()
         asked = line.strip()
         if not line or asked in ("quit", "q"):
             raise enough()

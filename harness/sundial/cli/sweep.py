@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,13 +15,13 @@ import click
 from sundial.cli import completion, rooms, sweep_rooms
 from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
 from sundial.cli.talk import Verb, as_json, in_bytes, print_json, print_table, progress, say
-from sundial.errors import BadInput, HostLacks, Interrupted, RunFailed, VerificationFailed
+from sundial.errors import HostLacks, Interrupted, RunFailed, VerificationFailed
 from sundial.model.catalog import COMMAND, typed
+from sundial.sweep.place import Place, place_of, scheduler_of
 from sundial.units import counted
 
 MAKE = "make"
-ON = re.compile(r"local(?::([1-9]\d?))?")
-ON_ALLOWED = "local, or local:N for N runs at a time, 1 to 64"
+_ADDRESSES = "tcp://127.0.0.1:PORT, or tls://HOST:PORT with --certs"
 
 
 class _Sweep(click.Group):
@@ -48,14 +47,6 @@ def sweep() -> None:
     """
 
 
-def checked_on(text: str) -> int | None:
-    """How many runs at a time; None: as many as there are cores for. Raises BadInput."""
-    found = ON.fullmatch(text)
-    if found is None or int(found[1] or 1) > 64:
-        raise BadInput(f"{text!r} is not a place for runs", file="--on", allowed=ON_ALLOWED)
-    return int(found[1]) if found[1] else None
-
-
 @contextmanager
 def resumable(hint: str) -> Iterator[None]:
     """The hint of what ends the runs from outside."""
@@ -66,7 +57,11 @@ def resumable(hint: str) -> Iterator[None]:
         raise
 
 
-on_option = click.option("--on", default="local", metavar="PLACE", help=f"Where runs are made: {ON_ALLOWED}.")
+_PLACE = "Where runs are made: local, local:N (runs at a time), tcp://127.0.0.1:PORT, tls://HOST:PORT."
+on_option = click.option("--on", default="local", metavar="PLACE", help=_PLACE)
+certs_option = click.option(
+    "--certs", type=click.Path(path_type=Path), metavar="DIR", help="Certificate and key for tls://."
+)
 
 
 def asking(settings_help: str, seeds_help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -86,6 +81,7 @@ def asking(settings_help: str, seeds_help: str) -> Callable[[Callable[..., None]
             help="Folder of results. Default: that of this checkout.",
         ),
         on_option,
+        certs_option,
         connect_option,
         recipe_option,
     )
@@ -100,12 +96,13 @@ def asking(settings_help: str, seeds_help: str) -> Callable[[Callable[..., None]
             out: Path | None,
             store: Path | None,
             on: str,
+            certs: Path | None,
             connect: str,
             recipe: str | None,
             **others: Any,
         ) -> None:
             source = sweep_rooms.sweep_source(reference, topology, settings, seeds)
-            where = (checked_out(out), store, checked_on(on), checked_connect(connect), recipe)
+            where = (checked_out(out), store, place_of(on, certs), checked_connect(connect), recipe)
             command(sweep_rooms.SweepAsked(source, *where, (COMMAND, *sys.argv[1:])), **others)
 
         for option in reversed(options):
@@ -127,11 +124,13 @@ def make(asked: sweep_rooms.SweepAsked, dry_run: bool, as_json: bool) -> None:
 @sweep.command(cls=Verb)
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @on_option
+@certs_option
 @connect_option
 @as_json
-def resume(folder: Path, on: str, connect: str, as_json: bool) -> None:
+def resume(folder: Path, on: str, certs: Path | None, connect: str, as_json: bool) -> None:
     """Make the runs of a sweep's folder that are not there yet."""
-    _make(sweep_rooms.sweep_again(folder, checked_on(on), checked_connect(connect)), dry_run=False, as_json=as_json)
+    asked = sweep_rooms.sweep_again(folder, place_of(on, certs), checked_connect(connect))
+    _make(asked, dry_run=False, as_json=as_json)
 
 
 @sweep.command(cls=Verb)
@@ -139,7 +138,7 @@ def resume(folder: Path, on: str, connect: str, as_json: bool) -> None:
 @as_json
 def status(folder: Path, as_json: bool) -> None:
     """Say what of a sweep is in the store."""
-    swept = sweep_rooms.sweep_status(sweep_rooms.sweep_again(folder, None, "embedded"))
+    swept = sweep_rooms.sweep_status(sweep_rooms.sweep_again(folder, Place(), "embedded"))
     _show(swept, as_json=as_json)
 
 
@@ -153,7 +152,10 @@ def show(folder: Path, number: int, captures: bool, connect: str, as_json: bool)
     """Show run N of a sweep: what became of it, its folder, and the command that makes it."""
     with progress(quiet=as_json) as shown:
         found = sweep_rooms.sweep_show(
-            sweep_rooms.sweep_again(folder, 1, checked_connect(connect)), number, captures=captures, progress=shown
+            sweep_rooms.sweep_again(folder, Place(1), checked_connect(connect)),
+            number,
+            captures=captures,
+            progress=shown,
         )
     if as_json:
         print_json(found)
@@ -161,6 +163,38 @@ def show(folder: Path, number: int, captures: bool, connect: str, as_json: bool)
         print_table([[name, str(value)] for name, value in found.items() if value is not None])
     if found["differs"]:
         raise VerificationFailed(f"run {number} was made again, and these differ: {found['differs']}")
+
+
+@sweep.command(cls=Verb)
+@click.argument("address", metavar="ADDRESS")
+@certs_option
+def scheduler(address: str, certs: Path | None) -> None:
+    """Be the scheduler at ADDRESS, until Ctrl-C: tcp://127.0.0.1:PORT, or tls://HOST:PORT with --certs.
+
+    What reaches it with the key of --certs can run any program on it, its workers and its clients.
+    """
+    sweep_rooms.scheduler(*scheduler_of(address, certs, "ADDRESS", _ADDRESSES), say)
+
+
+@sweep.command(cls=Verb)
+@click.argument("address", metavar="ADDRESS")
+@click.option("--slots", type=click.IntRange(1, 64), metavar="N", help="Runs at a time. Default: for the cores.")
+@click.option("--store", type=click.Path(path_type=Path), metavar="DIR", help="Folder of results on this host.")
+@certs_option
+def worker(address: str, slots: int | None, store: Path | None, certs: Path | None) -> None:
+    """Make runs for the scheduler at ADDRESS, until Ctrl-C; waits for it while it is not there."""
+    place = scheduler_of(address, certs, "ADDRESS", _ADDRESSES)
+    sweep_rooms.worker(*place, slots, store, say)
+
+
+@sweep.command(cls=Verb)
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+def certs(folder: Path) -> None:
+    """Make DIR with a certificate and its key, for a scheduler, all its workers and all its clients.
+
+    Copy it to each of them by a way that other users cannot read.
+    """
+    sweep_rooms.certs(folder)
 
 
 def _make(asked: sweep_rooms.SweepAsked, *, dry_run: bool, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sundial.cli import rooms
 from sundial.errors import BadInput
 from sundial.plan.request import Silence
+from sundial.sweep.place import Place
 
 if TYPE_CHECKING:
     from sundial.plan.request import Progress
@@ -24,7 +25,7 @@ class SweepAsked:
     """The sweep's data."""
     out: Path | None
     store: Path | None
-    slots: int | None
+    place: Place
     connect: str
     recipe: str | None
     command: tuple[str, ...]
@@ -42,13 +43,13 @@ def sweep_source(reference: str, topology: str | None, settings: Sequence[str], 
     return room.from_file(reference)
 
 
-def sweep_again(folder: Path, slots: int | None, connect: str) -> SweepAsked:
+def sweep_again(folder: Path, place: Place, connect: str) -> SweepAsked:
     """The sweep of a folder. Raises BadInput."""
     record = rooms.named_room("sundial.sweep.perform").read_record(folder)
     source = rooms.named_room("sundial.model.source").Source(
         record["sweep"]["name"], str(folder / "sweep.json"), record["sweep"]
     )
-    return SweepAsked(source, folder, Path(record["store"]), slots, connect, record["recipe"], tuple(record["command"]))
+    return SweepAsked(source, folder, Path(record["store"]), place, connect, record["recipe"], tuple(record["command"]))
 
 
 def sweeping(asked: SweepAsked, progress: Progress, *, building: bool = True, searching: bool = False) -> Any:
@@ -58,10 +59,11 @@ def sweeping(asked: SweepAsked, progress: Progress, *, building: bool = True, se
     room = rooms.able_room("sundial.sweep.perform")
     sweep, data = rooms.named_room("sundial.sweep.read").sweep_of(asked.source)
     store = asked.store or rooms.named_room("sundial.run.places").Places().store
-    slots = asked.slots or rooms.named_room("sundial.reproduce.workers").jobs_of_this_host()
+    slots = asked.place.slots or rooms.named_room("sundial.reproduce.workers").jobs_of_this_host()
     request = room.Request(
-        sweep, data, rooms.CAPTURES, asked.out, store, slots, asked.connect, asked.recipe, asked.command
-    )
+        sweep, data, rooms.CAPTURES, asked.out, store, slots, asked.connect, asked.recipe, asked.command,
+        asked.place,
+    )  # fmt: skip
     identities = rooms.named_room("sundial.sweep.known").Identities(
         asked.recipe, say=progress.say if building else None
     )
@@ -84,3 +86,29 @@ def sweep_show(asked: SweepAsked, number: int, *, captures: bool, progress: Prog
 def identities(recipe: str | None) -> Any:
     """What identifies runs, from what is built on this host: `.of(experiment)`. Raises BadInput."""
     return rooms.named_room("sundial.sweep.known").Identities(recipe)
+
+
+def scheduler(address: str, certs: Path | None, say: Callable[[str], None]) -> None:
+    """Be the scheduler of a cluster. Raises HostLacks, Interrupted."""
+    rooms.named_room("sundial.sweep.cluster.serve").schedule(address, certs, say)
+
+
+def worker(address: str, certs: Path | None, slots: int | None, store: Path | None, say: Callable[[str], None]) -> None:
+    """Be a worker of a cluster. Raises HostLacks, Interrupted."""
+    rooms.check_state()
+    rooms.able_room("sundial.sweep.perform")
+    places = rooms.named_room("sundial.run.places").Places()
+    serve = rooms.named_room("sundial.sweep.cluster.serve")
+    slots = slots or rooms.named_room("sundial.reproduce.workers").jobs_of_this_host()
+    identities = rooms.named_room("sundial.sweep.known").Identities()
+    agent = rooms.named_room("sundial.sweep.cluster.agent").Agent(
+        rooms.making(), store or places.store, places.private / "cluster-images",
+        lambda kept: identities.offer(kept, slots, serve.worker_name()),
+    )  # fmt: skip
+    agent.blobs.adopt(places.built)
+    serve.work(address, certs, agent, say)
+
+
+def certs(folder: Path) -> None:
+    """Make a certificate and its key. Raises BadInput, HostLacks."""
+    rooms.named_room("sundial.sweep.cluster.serve").make_certs(folder)

@@ -66,8 +66,9 @@ def show_error(error: SundialError, *, as_json: bool) -> None:
     talk = _stderr()
     for line in error.message.splitlines():
         talk.print(f"[bold red]sundial:[/] {_plain(line)}")
-    if isinstance(error, RunFailed) and error.console_tail:
-        talk.print(f"last lines of the console of {error.machine}:" if error.machine else "last lines of the console:")
+    if isinstance(error, RunFailed) and error.console_tail is not None:
+        of = f" of {error.machine}" if error.machine else ""
+        talk.print(f"last lines of the console{of}:" if error.console_tail else f"the console{of} is empty")
         for line in error.console_tail:
             talk.print(f"    {_plain(line)}")
     if error.hint:

@@ -138,6 +138,18 @@ def options_of(run: RunDirectory, client: str, step: int) -> Mapping[str, Any]:
     return options
 
 
+def check_unreached(batch: Batch, error: str, counted: Mapping[str, Any]) -> Iterator[Finding]:
+    """A batch of a client that has reached no server: each call says why, and nothing of it was sent or `counted`."""
+    for call in batch.calls:
+        if call.error != error:
+            yield Finding(call.id, "sample.error", error, str(call.error))
+        if (call.xid, call.retransmits) != (None, 0):
+            yield Finding(call.id, "sample.xid", "none: nothing was sent", f"{call.xid}, {call.retransmits} again")
+    for name, count in counted.items():
+        if count != 0:
+            yield Finding(None, f"{batch.where} {name}", "0: no server", str(count))
+
+
 def check_reporters(
     samples: RunSamples, known: Sequence[Service], reports: Callable[[Line], bool]
 ) -> Iterator[Finding]:

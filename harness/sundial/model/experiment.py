@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sundial.model.images import IMAGES, ImageKind
@@ -36,6 +36,10 @@ class Experiment:
     @property
     def workloads(self) -> list[WorkloadBase]:
         return list(self.scenario.workloads)
+
+    def with_seed(self, seed: int) -> Experiment:
+        """The same run with another seed, on which nothing of the model depends."""
+        return replace(self, seed=seed)
 
     def scenario_json(self) -> dict[str, Any]:
         """The resolved scenario for run.json, quantities with their units."""
@@ -119,8 +123,16 @@ def _machines(workload: WorkloadBase, network: Network, path: Path) -> Iterator[
     for name in workload.machines:
         if name not in hosts:
             yield Invalid(path, f"topology {network.name!r} has no host {name!r}", ", ".join(hosts))
-        elif not KINDS[workload.app].runs_on(IMAGES[hosts[name].image]):
-            yield Invalid(path, f"image {hosts[name].image!r} of {name!r} does not run {workload.app}")
+        else:
+            yield from _unfit(workload, hosts[name], path)
+
+
+def _unfit(workload: WorkloadBase, node: Node, path: Path) -> Iterator[Invalid]:
+    runs_on = KINDS[workload.app].runs_on
+    if not runs_on(IMAGES[node.image]):
+        fitting = " or ".join(name for name, image in IMAGES.items() if runs_on(image))
+        what = f"image {node.image!r} of {node.name!r} does not run {workload.app}"
+        yield Invalid(path, what, f"machines that boot {fitting}")
 
 
 def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Invalid]:
@@ -129,8 +141,8 @@ def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Inva
     for field, name in named:
         if name not in hosts:
             yield Invalid((*path, field), f"topology {network.name!r} has no host {name!r}", ", ".join(hosts))
-        elif not KINDS[workload.app].runs_on(IMAGES[hosts[name].image]):
-            yield Invalid((*path, field), f"image {hosts[name].image!r} of {name!r} does not run {workload.app}")
+        else:
+            yield from _unfit(workload, hosts[name], (*path, field))
     if not workload.clients:
         yield Invalid((*path, "clients"), f"topology {network.name!r} has no host except the server")
     for client in workload.clients:

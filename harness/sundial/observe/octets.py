@@ -25,10 +25,12 @@ _FRAMES = 1 << 14
 """Frames that are read until the memory in which they were read is given back."""
 _SPAN = 4_000_000
 """Bytes of a file that are summed at once."""
+_WORDS = (1, 2, 4)
+"""Bytes of numbers that numpy reads at once."""
+_BEGINNING = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.int64)
+"""Of a little-endian word of 4 bytes: the first so many bytes."""
 _MIXED = 1 << 16
-"""Words that are mixed at once: they stay in a core's cache."""
-_MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB))
-"""Shifts and factors. Without the first shift two flips of the highest bits of words could cancel."""
+"""Words that are summed at once: they stay in a core's cache."""
 _SEED = np.random.SeedSequence()
 
 
@@ -54,17 +56,17 @@ class Octets:
 
     def matrix(self, offset: int | Numbers, width: int) -> NDArray[np.uint8]:
         """`width` bytes from `offset` of each frame, a row a frame; bytes that are not there are 0."""
-        found = np.zeros((len(self.begin), width), np.uint8)
         offsets = np.broadcast_to(np.asarray(offset, dtype=np.int64), self.length.shape)
+        everywhere = (offsets >= 0) & (offsets + width <= self.length)
+        if 0 < len(self.begin) <= _FRAMES and everywhere.all():
+            return gathered(self.data, self.begin + offsets, width)
+        found = np.zeros((len(self.begin), width), np.uint8)
         data = np.asarray(self.data)
-        windows = np.lib.stride_tricks.sliding_window_view(data, width) if len(data) >= width else data[:0, None]
         for some in self._slices():
-            at, begin, length = offsets[some], self.begin[some], self.length[some]
-            whole = (at >= 0) & (at + width <= length)
+            at, begin, length, whole = offsets[some], self.begin[some], self.length[some], everywhere[some]
+            found[some][whole] = gathered(data, (begin + at)[whole], width)
             if whole.all():
-                found[some] = windows[begin + at]
                 continue
-            found[some][whole] = windows[(begin + at)[whole]]
             cut = np.flatnonzero(~whole)
             places = at[cut, None] + np.arange(width)
             inside = (places >= 0) & (places < length[cut, None])
@@ -76,12 +78,13 @@ class Octets:
     def heads(self, width: int) -> Octets:
         """The first `width` bytes of each frame side by side in memory: many fields of them are read at the price of
         one walk through the file."""
-        begin = np.arange(len(self.begin), dtype=np.int64) * width
-        return Octets(self.matrix(0, width).reshape(-1), begin, np.minimum(self.length, width))
+        return _Heads(self.matrix(0, width), np.minimum(self.length, width))
 
     def number(self, offset: int | Numbers, size: int) -> Numbers:
         """The big-endian number of `size` bytes (at most 7) at `offset`; bytes that are not there are 0."""
         octets = self.matrix(offset, size)
+        if size in _WORDS:
+            return np.ascontiguousarray(octets).view(f">u{size}").reshape(-1).astype(np.int64)
         value = octets[:, 0].astype(np.int64)
         for place in range(1, size):
             value = value << 8 | octets[:, place]
@@ -96,60 +99,67 @@ class Octets:
         return self.data[places], sizes
 
     def sums(self, offset: int | Numbers, end: int | Numbers) -> Numbers:
-        """The sum of the 16-bit words from `offset` to `end` of each frame, not folded; a last odd byte is a high one
-        (RFC 1071)."""
+        """The sum of the 16-bit words from `offset` to `end` of each frame, with the carries added; a last odd byte is
+        a high one (RFC 1071)."""
         shape = self.length.shape
         low, high = (np.clip(np.broadcast_to(each, shape), 0, self.length) + self.begin for each in (offset, end))
         high = np.maximum(low, high)
         result = np.zeros(shape, dtype=np.int64)
         for which in self._spans(low, high):
-            for odd in (0, 1):
-                some = which[low[which] % 2 == odd]
+            for odd in range(4):
+                some = which[low[which] % 4 == odd]
                 if len(some):
                     result[some] = self._word_sums(low[some], high[some])
             if len(self.begin) > _FRAMES:
                 self.forget()
-        return result
+        # Summed in the order of this machine: turned round, such a sum is that of the words turned round.
+        result = fold(result)
+        turned: Numbers = result >> 8 | (result & 0xFF) << 8
+        return turned
 
     def _word_sums(self, low: Numbers, high: Numbers) -> Numbers:
-        """`sums` of bytes from `low` to `high` of the file, which all begin at even places, or all at odd ones."""
+        """`sums`, of little-endian words and without the carries, of bytes from `low` to `high` of the file; all lie
+        alike in words of 4 bytes, of which each is two."""
         first, last = int(low.min()), int(high.max())
-        piece = np.zeros((last - first + 3) // 2 * 2, np.uint8)
-        piece[: last - first] = self.data[first:last]
-        words = piece.view(">u2").astype(np.uint16)
-        ends = np.stack([low - first, high - first], axis=1) // 2
+        words = np.empty((last - first) // 4 + 2, "<u4")
+        words[-2:] = 0
+        words.view(np.uint8)[: last - first] = self.data[first:last]
+        ends = np.stack([low - first, high - first], axis=1) // 4
         # Every second one is of what is between two frames.
-        found = np.add.reduceat(words, ends.reshape(-1), dtype=np.int64)[::2]
+        found: Numbers = np.add.reduceat(words, ends.reshape(-1), dtype=np.int64)[::2]
         found[ends[:, 0] == ends[:, 1]] = 0
-        odd = (high - low) % 2 == 1
-        found[odd] += piece[(high - first - 1)[odd]].astype(np.int64) << 8
+        found += words[ends[:, 1]] & _BEGINNING[(high - low) % 4]
         return found
 
     def hashes(self) -> Numbers:
         """A number of each frame's bytes, the same for equal frames in one process, which cannot be foreseen: the sum
-        of its words of 8 bytes, each mixed with a secret of its place (the finalizer of splitmix64)."""
+        of its words of 4 bytes and of its length, each times a secret of its place, modulo 2^64. Two other frames have
+        the same one with a probability of 2^-33 at most (Carter and Wegman 1979), and of 2^-64 if an odd number is
+        between any two of their words."""
         found = np.zeros(len(self.begin), np.uint64)
         order = np.argsort(self.length, kind="stable")
         sizes, first = np.unique(self.length[order], return_index=True)
         ends = np.append(first[1:], len(order))
         for size, low, high in zip(sizes.tolist(), first.tolist(), ends.tolist(), strict=False):
-            which = order[low:high]
-            words = -(-size // 8)
+            words = -(-size // 4)
             secrets = _secrets(1 << words.bit_length())[: words + 1]
+            of_length = np.uint64(int(secrets[0]) * size % (1 << 64))
             height = max(1, _MIXED // (words + 1))
-            for rows in (which[at : at + height] for at in range(0, len(which), height)):
-                padded = np.zeros((len(rows), (words + 1) * 8), np.uint8)
-                padded[:, :size] = self.take(rows).matrix(0, size)
-                mixed = padded.view(np.uint64)
-                # Beside the bytes, their number: zeros at the end count.
-                mixed[:, -1] = size
-                mixed ^= secrets
-                for shift, factor in _MIX:
-                    mixed ^= mixed >> shift
-                    mixed *= factor
-                mixed ^= mixed >> np.uint64(31)
-                found[rows] = mixed.sum(axis=1)
+            for rows in (order[at : min(at + height, high)] for at in range(low, high, height)):
+                found[rows] = np.einsum("ij,j->i", self._words(rows, size), secrets[1:]) + of_length
         return found.view(np.int64)
+
+    def _words(self, rows: Numbers, size: int) -> NDArray[np.uint32]:
+        """The words of 4 bytes of frames of one size, a row a frame; the last is filled with zeros."""
+        wide, begin = -(-size // 4) * 4, self.begin[rows]
+        if begin.max() + wide > len(self.data):
+            octets = np.zeros((len(rows), wide), np.uint8)
+            octets[:, :size] = gathered(self.data, begin, size)
+            return octets.view("<u4")
+        words: NDArray[np.uint32] = gathered(self.data, begin, wide).view("<u4")
+        if size % 4:
+            words[:, -1] &= np.uint32(_BEGINNING[size % 4])
+        return words
 
     def forget(self) -> None:
         """Give back the memory in which a file has been read so far; it is read again where it is needed."""
@@ -174,6 +184,31 @@ class Octets:
             near = int(np.searchsorted(low[order], low[order[start]] + _SPAN))
             yield order[start : max(near, start + 1)]
             start = max(near, start + 1)
+
+
+def gathered(data: NDArray[np.uint8], begin: Numbers, width: int) -> NDArray[np.uint8]:
+    """`width` bytes from each place of `data`, where all are there, a row a place."""
+    if not width or not len(begin):
+        return np.zeros((len(begin), width), np.uint8)
+    # As elements of that many bytes: numpy copies them whole, rows of a matrix byte by byte.
+    elements = np.ndarray((len(data) - width + 1,), f"V{width}", np.asarray(data), strides=(1,))
+    return elements[begin].view(np.uint8).reshape(-1, width)
+
+
+class _Heads(Octets):
+    """Frames of which all that is asked for is in a matrix, a row a frame; bytes that are not there are 0 in it."""
+
+    grid: NDArray[np.uint8]
+
+    def __init__(self, grid: NDArray[np.uint8], length: Numbers) -> None:
+        super().__init__(grid.reshape(-1), np.arange(len(grid), dtype=np.int64) * grid.shape[1], length)
+        object.__setattr__(self, "grid", grid)
+
+    def matrix(self, offset: int | Numbers, width: int) -> NDArray[np.uint8]:
+        places = np.unique(offset) if isinstance(offset, np.ndarray) else np.array([offset])
+        if len(places) == 1 and 0 <= places[0] <= self.grid.shape[1] - width:
+            return self.grid[:, places[0] : places[0] + width]
+        return super().matrix(offset, width)
 
 
 @cache

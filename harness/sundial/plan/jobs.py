@@ -55,6 +55,7 @@ def build_jobs(experiment: Experiment) -> dict[str, Job]:
     services = {node.name: _services(experiment, node) for node in network.nodes}
     start_ns = experiment.scenario.start or default_start(network)
     clients = [name for name, tasks in steps.items() if tasks]
+    named = {name for workload in experiment.workloads for name in workload.machines}
     later = {name: number * experiment.scenario.stagger for number, name in enumerate(clients)}
     return {
         node.name: _job(
@@ -65,6 +66,7 @@ def build_jobs(experiment: Experiment) -> dict[str, Job]:
             services=services[node.name],
             steps=steps[node.name],
             start_ns=start_ns + later.get(node.name, 0),
+            named=node.name in named,
         )
         for node in network.nodes
     }
@@ -81,6 +83,7 @@ def build_idle_jobs(network: Network, *, clock: Clock, seed: int) -> dict[str, J
             services=_idle_services(network, node, seed) if node.role == "host" else [],
             steps=[],
             start_ns=0,
+            named=True,
         ).model_copy(update={"interactive": True})
         for node in network.nodes
     }
@@ -104,7 +107,10 @@ def _job(
     services: list[Service],
     steps: list[Task],
     start_ns: int,
+    named: bool,
 ) -> Job:
+    """`named`: a user's programs run there, which may use the names of machines."""
+    image = IMAGES[node.image]
     return Job(
         version=1,
         machine=node.name,
@@ -114,12 +120,22 @@ def _job(
         bridge=_bridge(node),
         **_routing(node),
         **_cluster(network, node, seed),
-        files={},
+        files={"/etc/hosts": _hosts(network, node)} if named and image.files and not image.flat_files else {},
         services=tuple(services),
         start_ns=start_ns if clock == "virtual" else 0,
         zero_ns=0,
         steps=tuple(steps),
     )
+
+
+def _hosts(network: Network, node: Node) -> str:
+    """hosts(5): each machine with the address that `node` reaches, or else its first one."""
+    lines = ["127.0.0.1 localhost"]
+    for other in network.nodes:
+        route = network.route(node.name, other.name)
+        addresses = [nic.address for nic in ([route[1]] if route else other.network_adapters) if nic.address]
+        lines += [f"{address.ip} {other.name}" for address in addresses[:1]]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _routing(node: Node) -> dict[str, Any]:

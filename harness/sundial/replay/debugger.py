@@ -42,6 +42,20 @@ def serve(recorded: Recorded, standing: Standing, machine: str) -> list[str]:
     return [f"target remote {socket}", *symbols]
 
 
+class Resumed:
+    """True once a debugger that has stopped a machine lets it run."""
+
+    def __init__(self, standing: Standing, machine: str) -> None:
+        self._standing = standing
+        self._machine = machine
+        self._was_stopped = False
+
+    def __call__(self) -> bool:
+        runs = bool(self._standing.qmp(self._machine, "query-status")["running"])
+        self._was_stopped = self._was_stopped or not runs
+        return self._was_stopped and runs
+
+
 def _tables(recorded: Recorded, standing: Standing, machine: str) -> Mapping[str, Table]:
     """By name: the kernel's and those of programs. Empty for images that keep none."""
     places = Places()

@@ -100,8 +100,11 @@ def _draw(
 
 def _roles(data: RunData, made: Tables) -> tuple[list[str], list[str]]:
     """Who called and who served: from the calls, or from the jobs where none were recorded."""
-    callers = [name for name, job in data.jobs.items() if job.get("steps")]
-    serving = [name for name, job in data.jobs.items() if job.get("services") and name not in callers]
+    calling = {name: [not registry.serves(step) for step in job.get("steps", [])] for name, job in data.jobs.items()}
+    callers = [name for name, steps in calling.items() if any(steps)]
+    serving = [
+        name for name, job in data.jobs.items() if name not in callers and (job.get("services") or calling[name])
+    ]
     return made.clients or callers, made.servers or serving
 
 

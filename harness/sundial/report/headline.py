@@ -128,7 +128,7 @@ def _verdict(run: Mapping[str, Any], verify: Mapping[str, Any]) -> str:
 
 def _sentence(verdict: str, calls: object, mismatches: object) -> str:
     if verdict == "pass":
-        return f"All frames of the {whole(calls)} calls match the protocol."
+        return f"All frames{f' of the {whole(calls)} calls' if calls else ''} match the protocol."
     if verdict == "fail":
         one = mismatches == 1
         return f"{whole(mismatches)} {'mismatch' if one else 'mismatches'} between capture and protocol."

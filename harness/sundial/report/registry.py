@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -53,6 +54,12 @@ def filters(used: Mapping[str, Collection[str]]) -> Iterator[Filter]:
         transports = {name for app in report.clients for name in used.get(app, ())}
         if transports:
             yield from report.filters(transports)
+
+
+def serves(step: Mapping[str, Any]) -> bool:
+    """True if a step of a job answers others and asks nothing itself."""
+    report = REPORTS.get(str(step.get("app")))
+    return report is not None and report.serves(step.get("options") or {})
 
 
 def tables(records: Records, samples: pl.DataFrame) -> dict[str, list[Table]]:

@@ -110,6 +110,10 @@ class WorkloadReport(Protocol):
         """For a run that has calls over these transports."""
         yield from ()
 
+    def serves(self, options: Mapping[str, Any]) -> bool:
+        """True if a step of a job with these options answers others and asks nothing itself."""
+        return False
+
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         """What it has to show besides what all calls have; `samples`: those of the run, with `load.SAMPLES`."""
         yield from ()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
@@ -21,12 +23,15 @@ from types import TracebackType
 from sundial.errors import RunFailed
 from sundial.plan.request import Progress
 from sundial.reproduce.worker import Ended, Making, Said, Task
+from sundial.run.directory import in_the_making
 from sundial.run.interrupts import Interrupts
 
 PACKAGES = Path(__file__).resolve().parents[2]
 END_S = 60.0
 """For a worker to take its machines down."""
 LOOK_S = 0.2
+RETRIES = 3
+"""Of a run whose worker has died."""
 MOST = 8
 """By default: a worker that verifies weighs some hundred MB."""
 
@@ -75,10 +80,12 @@ class Workers:
     def make(self, tasks: Sequence[tuple[Task, Progress]]) -> Iterator[Ended]:
         """What became of each, in their order. Those of most calls are begun first, lest one is alone at the end.
 
-        Raises what a worker raised: BadInput, HostLacks; Interrupted; RunFailed where a worker itself has died.
+        A run whose worker has died is begun again, RETRIES times. Raises what a worker raised: BadInput, HostLacks;
+        Interrupted; RunFailed where its workers died each time.
         """
         waiting = sorted(enumerate(tasks), key=lambda each: (each[1][0].calls, -each[0]))
         ended: dict[int, Ended] = {}
+        died: Counter[int] = Counter()
         for place in range(len(tasks)):
             while place not in ended:
                 self._begin_all(waiting)
@@ -86,7 +93,14 @@ class Workers:
                 if isinstance(answer, Said):
                     tasks[number][1].say(answer.text)
                 elif isinstance(answer, Lost):
-                    raise RunFailed(f"a process that makes runs has ended: status {answer.status}")
+                    died[number] += 1
+                    task, progress = tasks[number]
+                    if died[number] > RETRIES:
+                        what = f"processes that made {task.out.name} have ended {died[number]} times"
+                        raise RunFailed(f"{what}, the last with status {answer.status}")
+                    progress.say(f"its process has ended with status {answer.status}; it is begun again")
+                    _clear(task.out)
+                    waiting.append((number, tasks[number]))
                 else:
                     ended[number] = answer
             self._begin_all(waiting)  # before the caller takes its time over this one
@@ -125,6 +139,10 @@ class Workers:
             raise answer
         assert isinstance(answer, Ended | Said | Lost)
         return number, answer
+
+    def interrupt(self) -> None:
+        """End the runs under way as Ctrl-C does; may be called in any thread."""
+        self._signal(signal.SIGINT)
 
     def _dismiss(self, channel: Connection) -> int:
         """The status of a worker that has died; another one takes its place."""
@@ -169,3 +187,13 @@ class Workers:
         for worker in self._workers:
             if worker.process.poll() is None:
                 worker.process.send_signal(number)
+
+
+def _clear(out: Path) -> None:
+    """Remove what a dead worker has left of a run, once its guard has taken the machines down."""
+    partial = out.with_name(f".{out.name}.partial")
+    until = time.monotonic() + END_S
+    while partial in in_the_making(out.parent) and time.monotonic() < until:
+        time.sleep(LOOK_S)
+    for folder in (partial, out):
+        shutil.rmtree(folder, ignore_errors=True)

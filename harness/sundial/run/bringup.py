@@ -219,7 +219,7 @@ class BringUp:
         """The error as the user sees it, with the console's last lines of the machine that it names. The traceback of
         an internal error goes into the run directory."""
         known = faults.known(error, self.folder.path, faults.LOG)
-        if isinstance(known, RunFailed) and known.machine in self.rig.machines and not known.console_tail:
+        if isinstance(known, RunFailed) and known.machine in self.rig.machines and known.console_tail is None:
             known.console_tail = self.rig.console_tail(known.machine)
         return known
 

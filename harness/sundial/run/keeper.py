@@ -267,7 +267,7 @@ def _error(document: dict[str, Any]) -> SundialError:
     error = kind(str(document.get("message")), hint=document.get("hint"))
     if isinstance(error, RunFailed):
         error.machine = document.get("machine")
-        error.console_tail = tuple(document.get("console_tail", ()))
+        error.console_tail = tuple(document.get("console_tail", ())) or None
     return error
 
 

@@ -77,6 +77,11 @@ class Places:
         return self.private / "up"
 
     @property
+    def built(self) -> Path:
+        """Images that were built here, RECIPE/NAME."""
+        return self.state / OUT
+
+    @property
     def snapshots(self) -> Path:
         return self.state / OUT / "snapshots"
 

@@ -311,7 +311,7 @@ class Supervisor:
 def too_late(deadline_ns: int, finished: Finished) -> Failed:
     """A run that came to its deadline before some machines were done."""
     late = finished.late
-    message = f"the deadline of {deadline_ns / 1e9:g} s passed; still waiting for {', '.join(late)}"
+    message = f"the scenario's deadline of {deadline_ns / 1e9:g} s passed; still waiting for {', '.join(late)}"
     machine = late[0] if len(late) == 1 else None
     return Failed(message, machine, whose="run", virtual_ns=finished.virtual_ns)
 

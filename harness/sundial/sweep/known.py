@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +14,7 @@ from typing import Any, Protocol
 import sundial
 from sundial.errors import HostLacks
 from sundial.machines.bootfiles import boot_files, root_of
+from sundial.machines.connection import EMULATOR
 from sundial.machines.images import Image, Images
 from sundial.machines.recipes import asked
 from sundial.machines.roots import Roots
@@ -21,7 +24,10 @@ from sundial.model.network import Node
 from sundial.plan.build import Boot, plan_run
 from sundial.plan.paths import DRY
 from sundial.run.places import Places, emulator, tool_version
+from sundial.sweep.cluster.blobs import files_of
+from sundial.sweep.cluster.offer import Offer, Part
 from sundial.sweep.identity import Identity, digest, identity
+from sundial.sweep.store import Store
 
 Say = Callable[[str], None]
 
@@ -50,6 +56,15 @@ class Knowing(Protocol):
     def verifier(self) -> str:
         """What identifies the verifier."""
 
+    def sources(self) -> str:
+        """What identifies the harness."""
+
+    def offer(self, store: Store, slots: int, name: str) -> Offer:
+        """What this host is as a worker."""
+
+    def files(self, experiment: Experiment) -> Mapping[str, Mapping[str, tuple[str, Path]]]:
+        """sha256 and path of each file of each image that a run boots."""
+
 
 class Identities:
     """Identities on one host. Files are read again only where they can have changed."""
@@ -61,6 +76,7 @@ class Identities:
         self._roots = Roots(self._places.checkout, self._places.state)
         self._say = say
         self._known: dict[str, Image | None] = {}
+        self._files: dict[str, dict[str, tuple[str, Path]]] = {}
 
     def of(self, experiment: Experiment) -> Identity | Lacking:
         """The identity, or the first thing that is lacking. Raises BadInput and RunFailed for files of the user's, and
@@ -80,10 +96,33 @@ class Identities:
 
     def verifier(self) -> str:
         """Digest of what verifies: the sources of VERIFIERS, and the version of tshark."""
-        package = Path(sundial.__file__).parent
-        sources = sorted(path for room in VERIFIERS for path in (package / room).rglob("*.py"))
-        known = {path.relative_to(package).as_posix(): sha256_of(path) for path in sources}
-        return digest([known, tool_version("tshark", Book(self._places.programs))])
+        return digest([_sources(VERIFIERS), tool_version("tshark", Book(self._places.programs))])
+
+    def sources(self) -> str:
+        """Digest of all sources of the harness."""
+        return digest(_sources(("",)))
+
+    def offer(self, store: Store, slots: int, name: str) -> Offer:
+        """What this host is as a worker. Raises HostLacks for a program that is missing."""
+        book, programs = Book(self._places.programs), self._programs()
+        tshark = tool_version("tshark", book) or "missing"
+        parts = {
+            "Sundial": Part(self.sources(), sundial.__version__),
+            "Python": Part(digest(sys.version_info[:2]), ".".join(map(str, sys.version_info[:3]))),
+            "QEMU": Part(programs["qemu"], tool_version(EMULATOR, book) or "of an unknown version"),
+            "tshark": Part(digest(tshark), tshark),
+            **{each: Part(programs[each], "another build") for each in ("plugin", "fabric")},
+        }
+        return Offer(name, socket.gethostname(), slots, store.id, parts)
+
+    def files(self, experiment: Experiment) -> Mapping[str, Mapping[str, tuple[str, Path]]]:
+        """sha256 and path of each file of each image that a run boots, which has a key."""
+        found = {}
+        for name in {node.image for node in experiment.network.nodes}:
+            image = self._image(name)
+            assert image is not None, "the run has a key"
+            found[name] = self._files[name] = self._files.get(name) or files_of(image)
+        return found
 
     def _programs(self) -> dict[str, str]:
         """sha256 by name. Raises HostLacks."""
@@ -112,3 +151,10 @@ class Identities:
             say = self._say or (lambda _: None)
             self._known[name] = self._images.current(name, say) if self._say is None else self._images.ensure(name, say)
         return self._known[name]
+
+
+def _sources(rooms: Sequence[str]) -> dict[str, str]:
+    """sha256 of the sources of rooms, by their names in the package."""
+    package = Path(sundial.__file__).parent
+    sources = sorted(path for room in rooms for path in (package / room).rglob("*.py"))
+    return {path.relative_to(package).as_posix(): sha256_of(path) for path in sources}

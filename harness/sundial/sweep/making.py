@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import resource
+import secrets
 import socket
 import time
 from collections.abc import Mapping
@@ -34,6 +35,8 @@ class SweepTask(Task):
     """What the key is over."""
     verifier: str = ""
     keep: Keep = "failed"
+    worker: str | None = None
+    """Name of the worker of a cluster that makes it."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class SweepMaking(Making):
             else:
                 _drop(made)
             spent = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(_cpu_s() - cpu_s, 3)}
-            result = replace(result, host={"name": socket.gethostname(), **spent})
+            maker = {"name": socket.gethostname(), "worker": task.worker, "making": secrets.token_hex(8)}
+            result = replace(result, host={**maker, **spent})
             found = store.put(result, made, captures=kept)
             return Put(result.verdict, result.calls, result.mismatches, differing=tuple(found.differing))
 

@@ -12,7 +12,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,17 +33,21 @@ from sundial.sweep.design import Axis, Cell, Point, axes_of, cells_of, plain, se
 from sundial.sweep.identity import Identity, digest
 from sundial.sweep.known import Knowing, Lacking
 from sundial.sweep.making import Put, SweepMaking, SweepTask
-from sundial.sweep.page import write_page
+from sundial.sweep.memo import FILE, Memo
+from sundial.sweep.page import PAGE, write_page
+from sundial.sweep.place import HERE, Place
 from sundial.sweep.plans import Bisect, Crossing, Metrics, Plan, plan_of
-from sundial.sweep.schedule import Done, Lost, Schedule, drawn
+from sundial.sweep.schedule import Done, Engine, Lost, Schedule, drawn
 from sundial.sweep.schedule import Progress as Counts
 from sundial.sweep.store import Kept, Store
-from sundial.sweep.tables import Row, row_of, write_tables
+from sundial.sweep.tables import CALLS, RUNS, Row, row_of, write_tables
 from sundial.verify.bounds import measured_all
 from sundial.whole import whole
 
 RECORD = "sweep.json"
 VERSION = 1
+Case = tuple[Cell, tuple[str, ...]]
+"""What runs have in common that differ only by their seeds: `cell` and `first` of a point."""
 SAMPLE = 50
 """Runs of which time and size are looked at, for an estimate."""
 
@@ -59,9 +63,12 @@ class Request:
     out: Path | None
     store: Path
     slots: int
+    """Runs at a time on this host."""
     connect: str
     recipe: str | None
     command: tuple[str, ...]
+    place: Place = HERE
+    """Where runs are made."""
 
 
 @dataclass(frozen=True)
@@ -137,15 +144,18 @@ class Sweeping:
         self.store = Store(request.store)
         self.verifier = identities.verifier()
         self._identities = identities
+        self._cases: dict[Case, Experiment] = {}
         self._resolved: dict[Point, Resolved] = {}
-        self._metrics: dict[str, tuple[Metrics, Sequence[str]]] = {}
+        self._memo = Memo(self.folder / FILE, identities.sources())
         self.found: dict[str, Any] | None = None
         """What a search found."""
         self.plan = self.make_plan()
-        known = self.plan.wanted({})
-        for number, point in enumerate(known):
-            if number % 20 == 0 and number:
-                say(f"validating {number} of {len(known)} runs")
+        known: dict[Case, tuple[int, Point]] = {}
+        for number, point in enumerate(self.plan.wanted({})):
+            known.setdefault((point.cell, point.first), (number, point))
+        for count, (number, point) in enumerate(known.values()):
+            if count % 100 == 0 and count:
+                say(f"validating {count} of {len(known)} points")
             self._check(point, number)
 
     def make_plan(self) -> Plan:
@@ -170,63 +180,99 @@ class Sweeping:
     def resolve(self, point: Point) -> Resolved:
         """The experiment of a point. Raises BadInput, HostLacks."""
         if point not in self._resolved:
-            experiment = experiment_of(self.sweep, settings_of(self.sweep, self.axes, point), point.seed)
+            case = (point.cell, point.first)
+            if case not in self._cases:
+                self._cases[case] = experiment_of(self.sweep, settings_of(self.sweep, self.axes, point), point.seed)
+            experiment = self._cases[case].with_seed(point.seed)
             found = self._identities.of(experiment)
             if isinstance(found, Lacking):
                 raise HostLacks(f"{found.what}, so that runs have no keys", hint="./sundial doctor says what to do")
             self._resolved[point] = Resolved(experiment, found, found.key)
         return self._resolved[point]
 
+    def key(self, point: Point) -> str:
+        """The key of a point. It follows from that of another seed. Raises BadInput, HostLacks."""
+        if point in self._resolved:
+            return self._resolved[point].key
+        of_first_seed = self.resolve(replace(point, seed=self.sweep.seeds.start)).key
+        name = self._memo.name("key", of_first_seed, point.seed)
+        found: str | None = self._memo.get(name)
+        if found is None:
+            found = self.resolve(point).key
+            self._memo.put(name, found)
+        return found
+
     def find(self, point: Point) -> Kept | None:
         """What the store has of a point, if this verifier has verified it."""
-        kept = self.store.find(self.resolve(point).key)
+        kept = self.store.find(self.key(point))
         return kept if kept is not None and kept.result.verifier == self.verifier else None
 
     def metrics(self, point: Point, kept: Kept) -> tuple[Metrics, Sequence[str]]:
         """Values of a run, and the bounds that it does not meet. A run that did not pass has no values."""
-        key = self.resolve(point).key
-        if key not in self._metrics:
-            asked = [*self.sweep.metrics.values(), *self.sweep.expect]
-            found = measured_all(kept.run, asked) if kept.result.verdict != "failed" else [None] * len(asked)
-            values = [None if each is None else each.to_json()["seen"] for each in found]
-            named = dict(zip(self.sweep.metrics, values, strict=False))
-            bounds = found[len(named) :]
+        asked = [*self.sweep.metrics.values(), *self.sweep.expect]
+        name = self._memo.name("values", self.verifier, kept.result.bytes, [str(each) for each in asked])
+        found = self._memo.get(name)
+        if found is None:
+            measured = measured_all(kept.run, asked) if kept.result.verdict != "failed" else [None] * len(asked)
+            values = [None if each is None else each.to_json()["seen"] for each in measured]
+            bounds = measured[len(self.sweep.metrics) :]
             unmet = [f"{each.bound}: seen {each.seen_text}" for each in bounds if each is not None and not each.met]
-            counts = kept.result.verdict == "pass" and not kept.differing
-            self._metrics[key] = (named if counts else dict.fromkeys(named), unmet)
-        return self._metrics[key]
+            found = {"values": dict(zip(self.sweep.metrics, values, strict=False)), "unmet": unmet}
+            self._memo.put(name, found)
+        counts = kept.result.verdict == "pass" and not kept.differing
+        return (found["values"] if counts else dict.fromkeys(found["values"])), found["unmet"]
 
     def perform(self, making: Making, progress: Progress, pool: Callable[[Making, int], Pool] | None = None) -> Swept:
-        """Make what is not in the store, in the processes of a pool (default: Workers). Whatever ends it, tables and
-        page say what there is.
+        """Make what is not in the store: on the cluster of the request, else in the processes of a pool (default:
+        Workers). Whatever ends it, tables and page say what there is.
 
         Raises BadInput for a point that only a worker could refuse, HostLacks, Interrupted.
         """
         with self._owned():
             self._write_record()
             self.store.tidy()
-            put = SweepMaking(making.run, making.verify, making.report, self.store.folder)
-            workers = (pool or Workers)(put, self.request.slots)
-            engine = Local(workers, self.request.slots, self.task, self.store.tidy)
-            schedule = self.schedule(engine, progress)
+            schedule: Schedule[Point, Kept] | None = None
             try:
-                with workers:
+                with self._engine(making, progress, pool) as engine:
+                    schedule = self.schedule(engine, progress)
                     progress.say("making runs")
-                    schedule.perform(lambda: self.plan.wanted(self._seen(schedule)))
+                    self._make_wanted(schedule)
                     self.conclude(engine, schedule, progress)
             finally:
                 self.store.tidy()
-                swept = self.write(schedule)
+                if schedule is not None:
+                    swept = self.write(schedule)
         return swept
 
-    def conclude(self, engine: Local, schedule: Schedule[Point, Kept], progress: Progress) -> None:
+    def _make_wanted(self, schedule: Schedule[Point, Kept]) -> None:
+        schedule.perform(lambda: self.plan.wanted(self._seen(schedule)))
+
+    @contextlib.contextmanager
+    def _engine(
+        self, making: Making, progress: Progress, pool: Callable[[Making, int], Pool] | None
+    ) -> Iterator[Engine[Point]]:
+        if self.request.place.address is not None:
+            from sundial.sweep.cluster.engine import Needs, connected  # of what is optional
+
+            own = self._identities.offer(self.store, 0, "")
+            files = self._identities.files
+            needs = Needs(self.task, lambda point: files(self.resolve(point).experiment), self.store, own, progress.say)
+            with connected(self.request.place, needs) as cluster:
+                yield cluster
+            return
+        put = SweepMaking(making.run, making.verify, making.report, self.store.folder)
+        workers = (pool or Workers)(put, self.request.slots)
+        with workers:
+            yield Local(workers, self.request.slots, self.task, self.store.tidy)
+
+    def conclude(self, engine: Engine[Point], schedule: Schedule[Point, Kept], progress: Progress) -> None:
         """What is done once all runs are made: those drawn are made again, and compared by the store."""
         to_check = [point for point in self.drawn_again(schedule.seen) if not self._is_checked(point)]
         if to_check:
             progress.say("making some runs again, to compare them")
             self.schedule(engine, progress).perform(lambda: to_check, had=False)
 
-    def schedule(self, engine: Local, progress: Progress) -> Schedule[Point, Kept]:
+    def schedule(self, engine: Engine[Point], progress: Progress) -> Schedule[Point, Kept]:
         """A schedule whose runs are found in the store."""
 
         def show(counts: Counts) -> None:
@@ -242,11 +288,11 @@ class Sweeping:
 
     def drawn_again(self, points: Mapping[Point, Kept]) -> list[Point]:
         """The runs that are made twice."""
-        by_key = {self.resolve(point).key: point for point in points}
+        by_key = {self.key(point): point for point in points}
         return [by_key[key] for key in drawn(list(by_key), float(self.sweep.check))]
 
     def _is_checked(self, point: Point) -> bool:
-        kept = self.store.find(self.resolve(point).key)
+        kept = self.store.find(self.key(point))
         return kept is not None and (kept.again > 0 or bool(kept.differing))
 
     def task(self, point: Point, *, keep: str | None = None) -> SweepTask:
@@ -269,7 +315,7 @@ class Sweeping:
         found = {point: each[0] for point, each in values.items()}
         order = self.plan.wanted(found)
         rows = [
-            row_of(number, point, self.resolve(point).key, kept, *values[point])
+            row_of(number, point, self.key(point), kept, *values[point])
             for number, point in enumerate(order)
             if (kept := seen.get(point)) is not None
         ]
@@ -294,7 +340,7 @@ class Sweeping:
         seen = self.had()
         least, most = self.plan.bounds
         to_make = max(0, most - len(seen))
-        checks = len(drawn([self.resolve(point).key for point in self.plan.wanted({})], float(self.sweep.check)))
+        checks = len(drawn([self.key(point) for point in self.plan.wanted({})], float(self.sweep.check)))
         known = list(seen.values()) or self.store.some(SAMPLE)
         taken = [float(kept.result.host["wall_s"]) for kept in known if "wall_s" in kept.result.host]
         a_run = sum(taken) / len(taken) if taken else None
@@ -346,10 +392,15 @@ class Sweeping:
         """Tables, page and record, each whole or not at all."""
         # Checks may have found differences since.
         seen = {point: self.find(point) or kept for point, kept in schedule.seen.items()}
-        self._metrics.clear()
         swept = self.state(seen, schedule.given_up, schedule.progress)
-        write_tables(self.folder, self.axes, list(self.sweep.metrics), swept.rows)
-        write_page(self.folder, self.sweep, self.axes, swept, interval, self.request.command)
+        shown = {name: value for name, value in swept.to_json().items() if name not in ("made", "had", "lost")}
+        rows, given_up = [each.to_json() for each in swept.rows], [repr(each) for each in swept.given_up.items()]
+        name = self._memo.name("written", rows, given_up, shown, self.request.data)
+        if self._memo.get(name) is None or not all((self.folder / each).is_file() for each in (RUNS, CALLS, PAGE)):
+            write_tables(self.folder, self.axes, list(self.sweep.metrics), swept.rows)
+            write_page(self.folder, self.sweep, self.axes, swept, interval, self.request.command)
+            self._memo.put(name, True)
+        self._memo.save()
         self._write_record(swept)
         return swept
 

@@ -36,7 +36,7 @@ class Result:
     files: Mapping[str, str] = field(default_factory=dict)
     """sha256 of each file whose bytes repeat, by name in the run directory."""
     host: Mapping[str, Any] = field(default_factory=dict)
-    """Where it was made, and what that took: `name`, `wall_s`, `cpu_s`."""
+    """Where it was made, and what that took: `name`, `worker` of a cluster, `wall_s`, `cpu_s`; `making` is unique."""
 
     @property
     def bytes(self) -> str:

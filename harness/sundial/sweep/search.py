@@ -17,9 +17,9 @@ from sundial.model.sweep import Search, Sweep
 from sundial.plan.request import Progress, Silence
 from sundial.reproduce.matrix import written
 from sundial.sweep.design import Axis, Point
-from sundial.sweep.perform import Local, Sweeping
+from sundial.sweep.perform import Sweeping
 from sundial.sweep.plans import Plan, Seen
-from sundial.sweep.schedule import Schedule
+from sundial.sweep.schedule import Engine, Schedule
 from sundial.sweep.shrink import Case, Shrinker, name_of
 from sundial.sweep.store import Kept
 from sundial.sweep.tables import row_of
@@ -96,7 +96,7 @@ class Searching(Sweeping):
         """A search makes no run again."""
         return []
 
-    def conclude(self, engine: Local, schedule: Schedule[Point, Kept], progress: Progress) -> None:
+    def conclude(self, engine: Engine[Point], schedule: Schedule[Point, Kept], progress: Progress) -> None:
         """Make the first failing run small."""
         draws = list(self.plan.wanted({point: {} for point in schedule.seen}))
         failing = next((point for point in draws if point in schedule.seen and self._fault_in_store(point)), None)

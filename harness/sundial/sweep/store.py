@@ -3,9 +3,10 @@
 
     results/ab/KEY/result.json      what became of the run (`sweep.result`)
     results/ab/KEY/run/             its run directory, with captures or without
-    results/ab/KEY/again/N.json     it was made again, with equal bytes
-    results/ab/KEY/differs/N/       it was made again, and these bytes differ: result.json and run/
+    results/ab/KEY/again/MAKING.json  it was made again, with equal bytes
+    results/ab/KEY/differs/MAKING/  it was made again, and these bytes differ: result.json and run/
     making/N/                       a run in the making; its maker holds a lock on it
+    id                              what tells this store from others
 
 A result is made in `making` and renamed to its place, so that it is there whole or not at all. Who puts one there holds
 a lock on `results/ab`; readers need none.
@@ -19,7 +20,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -57,6 +58,18 @@ class Store:
         self.folder = folder.absolute()
         for name in ("results", "making"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def id(self) -> str:
+        """Identity of the store, wherever its folder is mounted."""
+        path = self.folder / "id"
+        if not path.is_file():
+            beside = self.folder / f".id-{secrets.token_hex(4)}"
+            beside.write_text(secrets.token_hex(16), encoding="utf-8")
+            with contextlib.suppress(FileExistsError):
+                path.hardlink_to(beside)
+            beside.unlink()
+        return path.read_text(encoding="utf-8")
 
     def place(self, key: str) -> Path:
         """Folder of a key's result."""
@@ -115,19 +128,28 @@ class Store:
         return kept
 
     def _compared(self, before: Kept, result: Result, entry: Path, beside: Path, *, captures: bool) -> None:
-        place, name = self.place(result.key), secrets.token_hex(4)
+        place, name = self.place(result.key), str(result.host.get("making") or secrets.token_hex(8))
+        ways = (place / "again" / f"{name}.json", place / "differs" / name)
+        if name == before.result.host.get("making") or any(path.exists() for path in ways):
+            return  # the same making, which has come by two ways
         if different(before.result, result):
             (place / "differs").mkdir(exist_ok=True)
             entry.rename(place / "differs" / name)
             return
-        (place / "again").mkdir(exist_ok=True)
-        with whole(place / "again" / f"{name}.json") as written:
-            written.write_text(json.dumps({"host": dict(result.host)}) + "\n", encoding="utf-8")
+        self.add_again(result.key, {f"{name}.json": json.dumps({"host": dict(result.host)}).encode()})
         if before.result.verifier != result.verifier or (captures and not before.has_captures):
             for part in ("again", "differs"):
                 if (place / part).is_dir():
                     shutil.copytree(place / part, entry / part)
             _replace(place, entry, beside)
+
+    def add_again(self, key: str, makings: Mapping[str, bytes]) -> None:
+        """Note makings of a run with bytes equal to those kept; a making is noted once."""
+        folder = self.place(key) / "again"
+        folder.mkdir(exist_ok=True)
+        for name, content in makings.items():
+            with whole(folder / name) as written:
+                written.write_bytes(content)
 
     def tidy(self) -> int:
         """Remove what killed processes have left in the making; how many folders."""

@@ -40,6 +40,11 @@ class Row:
     """The first mismatch, unmet bound, error, or file that differs."""
     metrics: Mapping[str, float | None]
 
+    def to_json(self) -> list[Any]:
+        """All that tables and page say of it."""
+        kept = [self.kept.result.to_json(), self.kept.again, list(self.kept.differing)]
+        return [self.number, self.key, kept, self.verdict, self.first, dict(self.metrics)]
+
 
 def row_of(
     number: int, point: Point, key: str, kept: Kept, metrics: Mapping[str, float | None], unmet: Sequence[str]

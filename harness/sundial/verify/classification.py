@@ -46,9 +46,8 @@ def classify(
     # Packets of others: heard on a shared wire, or passed on by what joins segments or networks.
     passes = (pl.col("direction") == INBOUND) | pl.col("relays")
     other = (pl.col("ethertype") == IPV4) & pl.col("source").is_not_null() & passes & ~own
-    # Reassembly that times out (RFC 792, code 1) follows from lost fragments; it is explained where some were lost.
-    lossy = frames["fate"].drop_nulls().len() > 0
-    expired = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == ICMP_TIME_EXCEEDED) & pl.lit(lossy)
+    # Reassembly that times out (RFC 792, code 1) follows from lost fragments: `headers.icmp`.
+    expired = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == ICMP_TIME_EXCEEDED)
     known = pl.col("known").fill_null(False)
     unreachable = _unreachable(frames)
     return table.with_columns(

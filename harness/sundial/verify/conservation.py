@@ -22,12 +22,15 @@ from itertools import combinations, pairwise
 import polars as pl
 
 from sundial.observe import RunDirectory, octets_of
-from sundial.verify.findings import findings
+from sundial.verify.findings import findings, none
 from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
-from sundial.verify.headers.arp import RETRY_NS, unresolved
+from sundial.verify.groups import Groups, number_of
+from sundial.verify.headers.arp import QUEUED, RETRY_NS, asking, unresolved
 from sundial.verify.headers.carriage import under_way
 from sundial.verify.headers.icmp import Read
 
+QUEUING_NS = 10_000_000
+"""More than a router takes from the arrival of a packet to its question for the neighbour."""
 _ROWS: dict[str, pl.DataType] = {"row": pl.UInt32(), "step": pl.Int64(), "aside": pl.Boolean()}
 
 
@@ -94,20 +97,31 @@ def _flipped(sources: pl.Series, homes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unresolved(frames: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:
-    """row, under_way: packets that a router received while ARP had no answer to it. It drops them without a word."""
+    """row, under_way: packets that a router received while ARP had no answer to it. It drops them without a word, and
+    while it still asks, those that its queue for the neighbour does not hold."""
     routers = ports.filter("forwards").select("end", "machine", "address")
+    machines = dict(routers.select("end", "machine").iter_rows())
+    asking_of, unresolved_of = asking(frames, machines, read), unresolved(frames, machines, read)
+    at_ns = pl.col("time_ns")
     parts = [pl.DataFrame(schema={"row": frames.schema["row"], "under_way": pl.Int64})]
-    for name, stretches in unresolved(frames, dict(routers.select("end", "machine").iter_rows()), read).items():
+    for name in {**asking_of, **unresolved_of}:
+        asked = asking_of.get(name, ())
         own = routers.filter(pl.col("machine") == name)
-        during = (pl.col("time_ns").is_between(begin - RETRY_NS, end) for begin, end in stretches)
         came = frames.filter(
             pl.col("end").cast(pl.String).is_in(own["end"].implode()),
             pl.col("direction") == INBOUND,
             pl.col("fate").is_null(),
             pl.col("target").is_not_null() & ~pl.col("target").is_in(own["address"].drop_nulls().implode()),
-            pl.any_horizontal(during),
         )
-        parts.append(came.select("row", under_way=pl.lit(1, pl.Int64)))
+        during = [at_ns.is_between(begin - RETRY_NS, end) for begin, end in unresolved_of.get(name, ())]
+        beyond = ~pl.col("target").is_in(list({address for address, _, _ in asked}))
+        waiting = [
+            came.filter((pl.col("target") == address) | beyond, at_ns.is_between(begin - QUEUING_NS, end))
+            for address, begin, end in asked
+        ]
+        dropped = [came.filter(pl.any_horizontal(during))] if during else []
+        dropped += [each for each in waiting if each.height > QUEUED]
+        parts += [each.select("row", under_way=pl.lit(1, pl.Int64)) for each in dropped]
     return pl.concat(parts)
 
 
@@ -147,6 +161,9 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
 
     `frames` need row, call (null for none), reply, view, fate, direction, end, corrupted (see `with_corrupted`).
     """
+    frames = frames.filter(~_plainly_balanced(frames, key, transit))
+    if frames.is_empty():
+        return none()
     frames = (
         frames.join(transit.rows, on="row", how="left")
         .join(transit.under_way, on="row", how="left")
@@ -179,6 +196,20 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
         pl.format("{} times {}", most, "what"),
         pl.format("{} times", "received"),
     )
+
+
+def _plainly_balanced(frames: pl.DataFrame, key: list[str], transit: Transit) -> pl.Series:
+    """Frames of each `key` that was received as often as sent while nothing else happened to it: nearly all."""
+    other = pl.concat([transit.rows["row"].cast(pl.UInt32), transit.under_way["row"].cast(pl.UInt32)])
+    columns = frames.select(
+        key=number_of(*key),
+        net=(pl.col("view") == "sent").fill_null(False).cast(pl.Int32)
+        - (pl.col("view") == "received").fill_null(False).cast(pl.Int32),
+        plain=pl.col("fate").is_null() & (pl.col("corrupted") == 0) & ~pl.col("row").is_in(other.implode()),
+    )
+    groups = Groups(columns["key"])
+    balanced = (groups.sums(columns["net"]) == 0) & (groups.sums(~columns["plain"]) == 0)
+    return pl.Series(groups.each(balanced))
 
 
 def _number(where: pl.Expr) -> pl.Expr:

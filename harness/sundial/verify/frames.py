@@ -75,3 +75,15 @@ def end_of_sender() -> pl.Expr:
     segment = pl.col("interface").cast(pl.String).str.strip_suffix(FATE_SUFFIX)
     adapter = pl.concat_str(pl.format("wire/{}.pcapng|", segment), "fate_adapter")
     return pl.when(refused()).then(adapter).otherwise(pl.col("end").cast(pl.String))
+
+
+CUT_NS = 100_000_000
+"""More than a packet of Ethernet's size takes on a line of 125 kbit/s."""
+
+
+def cut_off(frames: pl.DataFrame, end_ns: int | None) -> pl.Series:
+    """Rows of the frames that ports sent last, where the run ended within CUT_NS of that: what should follow them may
+    not have left. `frames` with row, end, direction, fate; `end_ns`: of the run, None: not known."""
+    sent = frames.filter(pl.col("direction") == OUTBOUND, pl.col("fate").is_null())
+    last = sent.group_by("end").agg(pl.col("row", "time_ns").sort_by("time_ns", "row").last())
+    return last.filter(pl.col("time_ns") > (2**63 - 1 if end_ns is None else end_ns - CUT_NS))["row"]

@@ -35,7 +35,7 @@ from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
 from sundial.verify.frames import with_places
 from sundial.verify.handed_in import latest_hand_in
-from sundial.verify.headers.arp import unresolved
+from sundial.verify.headers.arp import both, overflow, unresolved
 from sundial.verify.headers.ports import homes, ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
@@ -83,6 +83,8 @@ _OBSERVED = (
 )  # fmt: skip
 
 
+_MANY = 1 << 18
+"""Of more frames the tables of headers and of calls are made one after the other: they are what takes memory."""
 BY_HAND = "what the guests sent and why: an interactive session has no scenario to check it against"
 
 
@@ -112,9 +114,13 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     # What asks for no calls, while they are looked for.
     own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]
     on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types)
+    if on_wire.height > _MANY:
+        on_wires.result()
     document_findings = aside.submit(check_documents, run, samples, on_wire)
     order_findings = aside.submit(directory.check_order, on_wire)
     transit = transit_of(frames, ports, run)
+    asked = (corruption.intact(frames), homes(ports), partial(octets_of, files=files))
+    lost = overflow(*asked)
     analysis = analyse(
         flows.add_flows(frames, calls.flows),
         calls.table,
@@ -126,7 +132,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         settings=calls.settings,
         lines=None if network is None else contentions(network, frames),
         transit=transit,
-        unresolved=unresolved(corruption.intact(frames), homes(ports), partial(octets_of, files=files)),
+        unresolved=both(unresolved(*asked), lost.stretches),
+        end_ns=headers.length_ns(run),
     )
     if len(analysis.uncaused):
         held = held_back(run, on_wire, files)
@@ -146,6 +153,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
                 *(each.classes for each in background),
                 _of_memory(analysis.frames, network),
                 unopened(taken, calls.flows),
+                pl.DataFrame({"row": lost.headless}).select("row", pl.lit("arp_overflow").alias("class")),
             ]
         ),
         _addresses(ports),
@@ -316,9 +324,10 @@ def _with_settled(frames: pl.DataFrame, settled: Sequence[Settled]) -> pl.DataFr
 
 
 def _ahead_ns(analysis: Analysis) -> dict[str, int]:
-    """How far the captures' clock is ahead of each client's: under the real clock a guest's begins when it boots."""
+    """How far the captures' clock is ahead of each client's: under the real clock a guest's begins when it boots. A
+    frame leaves after its call has begun, perhaps behind many others, so the least difference is nearest to it."""
     sent = analysis.observed.select("call_first_tx_ns", id="call")
-    apart = (pl.col("call_first_tx_ns") - pl.col("start_ns")).median().cast(pl.Int64)
+    apart = (pl.col("call_first_tx_ns") - pl.col("start_ns")).min().cast(pl.Int64)
     table = analysis.calls.join(sent, on="id").group_by("client").agg(apart).drop_nulls()
     return dict(table.iter_rows())
 

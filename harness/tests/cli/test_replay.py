@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from sundial.cli import rooms
+from sundial.cli import replay, rooms
 from sundial.cli.main import sundial
 from sundial.plan.request import Standing
-from sundial.replay import recorded, stand
+from sundial.replay import debugger, recorded, stand
 from sundial.replay.instants import Frames
 from sundial.replay.machines import Cpu
 from sundial.replay.recorded import Recorded
@@ -106,3 +107,14 @@ def test_lines_say_where_to_go(lines: Any) -> None:
 def test_the_end_of_the_lines_ends_the_run(lines: Any) -> None:
     result, stood = lines("--until", "1 ns", "-i")
     assert (result.exit_code, stood) == (0, [1])
+
+
+def test_what_gdb_does_counts_as_continue_until_a_line_comes() -> None:
+    states = iter([True, False, False, True])
+    standing = SimpleNamespace(qmp=lambda machine, command: {"running": next(states)})
+    resumed = debugger.Resumed(standing, "server")  # type: ignore[arg-type]
+    assert [resumed() for _ in range(4)] == [False, False, False, True]
+    lines: SimpleQueue[str] = SimpleQueue()
+    assert replay._line(lines, lambda: True) == "continue\n"
+    lines.put("step\n")
+    assert replay._line(lines, lambda: True) == "step\n"

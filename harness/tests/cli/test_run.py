@@ -128,6 +128,12 @@ def test_a_mismatch_is_status_1(call: Call, fake: Any, captures: Path) -> None:
             4,
             ["sundial: server: guest died", "last lines of the console of server:", "    Oops", "    panic [1]"],
         ),
+        (
+            RunFailed("guest died", machine="server", console_tail=[]),
+            4,
+            ["sundial: server: guest died", "the console of server is empty"],
+        ),
+        (RunFailed("was killed", machine="fabric"), 4, ["sundial: fabric: was killed"]),
         (Interrupted(), 130, ["sundial: interrupted"]),
         (KeyboardInterrupt(), 130, ["sundial: interrupted"]),
     ],

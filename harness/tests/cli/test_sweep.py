@@ -91,7 +91,7 @@ def test_an_interrupted_sweep_says_how_to_go_on(sweep: Call, tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--on", "tls://host:1"), "--on: 'tls://host:1' is not a place for runs; allowed: local, or local:N"),
+        (("--on", "slurm"), "--on: 'slurm' is not a place for runs; allowed: local, local:N for N runs"),
         (("--on", "local:65"), "'local:65' is not a place for runs"),
         (("--set", "loss=1"), "--set: loss: is there twice; allowed: each field once"),
         (("--set", "duplicate=1"), "duplicate: '1' has no unit"),
@@ -125,3 +125,24 @@ def test_a_search_ends_with_the_command_that_fails(call: Call, sweep: Call, tmp_
     last = result.stdout.splitlines()[-1]
     assert last.startswith("repeat   ./sundial run loss --topology two-hosts-wan --set calls=2")
     assert last.endswith(" --seed 2")
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (
+            ["sweep", *GRID, "--on", "tcp://10.0.0.1:8786"],
+            "'tcp://10.0.0.1:8786' reaches another host without",
+        ),
+        (["search", *GRID, "--on", "tls://boss:8786"], "--certs: is missing for tls:"),
+        (["sweep", "scheduler", "tcp://0.0.0.0:1"], "ADDRESS: 'tcp://0.0.0.0:1' reaches another host without"),
+        (["sweep", "worker", "boss"], "ADDRESS: 'boss' is not a place for runs"),
+        (["sweep", "worker", "tls://boss:1", "--certs", "/"], "--certs: / has no cert.pem"),
+        (["sweep", "certs", "/"], "DIR: / exists"),
+    ],
+)
+def test_what_other_hosts_would_reach_is_refused_in_one_line(call: Call, words: list[str], what: str) -> None:
+    result = call(*words)
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert what in result.stderr

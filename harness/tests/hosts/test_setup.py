@@ -14,7 +14,7 @@ from sundial.model.catalog import ROOT
 SETUP = ROOT / "harness" / "setup.sh"
 TOOLS = (
     *("cat", "cut", "df", "dirname", "flock", "grep", "head", "id", "mkdir", "printf", "rm", "sed", "sh", "sha256sum"),
-    *("sort", "tail", "tr"),
+    *("sort", "tail", "tr", "uname"),
 )
 BROUGHT_BY_PACKAGES = (
     *("qemu-system-x86_64", "tshark", "gcc", "g++", "ld", "make", "patch", "cpio", "xz", "lz4", "zstd", "rpcgen"),
@@ -25,6 +25,7 @@ RELEASES = {
     "arch": "ID=arch\n",
     "nixos": 'ID=nixos\nID_LIKE=""\n',
 }
+UBUNTU = 'NAME="Ubuntu"\nID=ubuntu\nID_LIKE=debian\n'
 
 
 class Host:
@@ -49,10 +50,11 @@ class Host:
         (self._bin / name).write_text(f"#!/bin/sh\n{command}\n")
         (self._bin / name).chmod(0o755)
 
-    def set_up(self, part: str) -> tuple[int, str]:
+    def set_up(self, part: str, **environment: str) -> tuple[int, str]:
         """Exit status and errors."""
         command = [self.folder / "harness" / "setup.sh", part]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": str(self._bin)})
+        whole = {"PATH": str(self._bin), **environment}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=whole)
         return done.returncode, done.stderr
 
 
@@ -85,6 +87,39 @@ def test_set_up_goes_on_where_all_is_installed_without_dpkg(host: Host, release:
     (host.folder / "os-release").write_text(RELEASES[release])
     for program in BROUGHT_BY_PACKAGES:
         host.put(program)
+    assert host.set_up("packages") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("processor", "release", "words"),
+    [
+        ("aarch64", "ID=debian\n", "this host is aarch64, and images of guests are built on x86-64 hosts"),
+        ("x86_64", UBUNTU, "this host has Ubuntu's packages, and images of guests are made from Debian's"),
+        (
+            "x86_64",
+            'ID=linuxmint\nID_LIKE="ubuntu debian"\n',
+            "this host has Ubuntu's packages, and images of guests are",
+        ),
+    ],
+)
+def test_host_that_cannot_build_images_is_named_before_anything_is_installed(
+    host: Host, processor: str, release: str, words: str
+) -> None:
+    host.put("uname", f"echo {processor}")
+    (host.folder / "os-release").write_text(release)
+    host.put("apt-get", f"touch {host.folder}/asked")
+    status, said = host.set_up("packages")
+    assert status == 3
+    assert said.startswith(f"setup: {words}")
+    assert said.endswith(
+        f": copy images/out of an x86-64 host with Debian to {host.folder}/images, or set WITH_IMAGES=0\n"
+    )
+    assert len(said.splitlines()) == 1
+    assert not (host.folder / "asked").exists()
+    for program in BROUGHT_BY_PACKAGES:
+        host.put(program)
+    assert host.set_up("packages", WITH_IMAGES="0") == (0, "")
+    (host.folder / "images/out").mkdir(parents=True)
     assert host.set_up("packages") == (0, "")
 
 
@@ -135,3 +170,18 @@ def test_full_disk_is_the_reason_that_is_given(host: Host) -> None:
         "setup: the disk is full: the Python environment takes 600 MiB, and 34 MiB are free in "
         f"{host.folder}\n",
     )
+
+
+def test_shared_cache_is_not_exchanged_while_a_set_up_copies_from_it(host: Host, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (cache / "images").mkdir(parents=True)
+    (cache / "snapshots").mkdir()
+    for tool in ("mv", "mktemp", "chmod"):
+        (host.folder / "bin" / tool).symlink_to(str(shutil.which(tool)))
+    (host.folder / "sundial").symlink_to(host.folder / "bin" / "tshark")
+    host.put("tshark")
+    locked = f"flock --nonblock --exclusive --conflict-exit-code 9 {cache}/.lock true"
+    host.put("cp", f'{locked}; echo $? >>{tmp_path}/copies; exec {shutil.which("cp")} "$@"')
+    assert host.set_up("images", SUNDIAL_CACHE=str(cache))[0] == 0
+    assert (tmp_path / "copies").read_text().splitlines()[:2] == ["9", "9"]
+    assert (cache / "images").is_dir()

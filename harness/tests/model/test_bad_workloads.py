@@ -133,8 +133,8 @@ RULES = [
     ("vmmc", "clients: e", f"clients: 'e' has no interface on a backplane; {BACKPLANE}"),
     ("vmmc", "server: e", f"server: 'e' has no interface on a backplane; {BACKPLANE}"),
     ("vmmc", "clients: [a, c]", f"clients: c:vmmc0 is in 'other', and b:vmmc0 in 'one'; {BACKPLANE}"),
-    ("vmmc", "clients: f", "clients: image 'linux' of 'f' does not run vmmc"),
-    ("vmmc", "app: shrimprpc, clients: f", "clients: image 'linux' of 'f' does not run shrimprpc"),
+    ("vmmc", "clients: f", "clients: image 'linux' of 'f' does not run vmmc; allowed: machines that boot ssscore"),
+    ("vmmc", "app: shrimprpc, clients: f", "clients: image 'linux' of 'f' does not run shrimprpc; allowed: machines that boot ssscore"),
     ("vmmc", "sizes: [0, 8]", f"sizes: 0 bytes do not fit vmmc round_trip over au; {TRANSFER}"),
     ("vmmc", "sizes: [8, 65544]", f"sizes: 65544 bytes do not fit vmmc round_trip over au; {TRANSFER}"),
     ("vmmc", "sizes: [8, 12]", "sizes: 12 bytes is not a multiple of 8; allowed: multiples of 8"),
@@ -243,7 +243,7 @@ def test_a_linux_machine_is_one_node_at_a_time(tmp_path: Path, second: str, fiel
 
 
 ENDS = [
-    ("grpc", "", ["machines.server.image=linux"], "server: image 'linux' of 'server' does not run grpc"),
+    ("grpc", "", ["machines.server.image=linux"], "server: image 'linux' of 'server' does not run grpc; allowed: machines that boot linux-python"),
     ("rpyc", "", ["machines.client.image=linux"], "clients: image 'linux' of 'client' does not run rpyc"),
     ("grpc", "languages: [python, cpp]", ["machines.client.image=linux-python-current"], "languages: 'client' boots linux-python-current, which has no gRPC in cpp; allowed: python"),
     ("grpc", "", ["mtu=80"], "app: gRPC is not supported over an MTU of 80 bytes: IP would fragment TCP's segments; allowed: an MTU of at least 88"),

@@ -175,3 +175,8 @@ def test_a_bridge_makes_one_broadcast_domain_of_two_segments() -> None:
 def test_mac_addresses_are_local_unicast_and_follow_the_order_of_the_file() -> None:
     macs = [nic.mac for nic in build_network(load_topology("office")).nics()]
     assert macs == [f"02:53:44:00:00:{number:02x}" for number in range(1, 7)]
+
+
+@pytest.mark.parametrize("scenario", ["quickstart", "atm-faults", "dce-faults", "vrpc-sweep"])
+def test_nothing_but_the_seed_depends_on_the_seed(scenario: str) -> None:
+    assert [each.with_seed(7) for each in load_experiments(scenario, seed=1)] == load_experiments(scenario, seed=7)

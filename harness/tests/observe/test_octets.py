@@ -26,7 +26,8 @@ def octets(frames: list[bytes], gap: int = 0) -> Octets:
 
 def word_sum(data: bytes) -> int:
     whole = data + bytes(len(data) % 2)
-    return sum(int.from_bytes(whole[at : at + 2]) for at in range(0, len(whole), 2))
+    total = sum(int.from_bytes(whole[at : at + 2]) for at in range(0, len(whole), 2))
+    return (total - 1) % 0xFFFF + 1 if total else 0
 
 
 @given(frames=FRAMES, gap=st.integers(0, 5), offset=st.integers(0, 60), size=st.integers(1, 6))
@@ -36,6 +37,11 @@ def test_numbers_and_matrices(frames: list[bytes], gap: int, offset: int, size: 
     assert read.number(offset, size).tolist() == [int.from_bytes(part) for part in cut]
     assert [bytes(row) for row in read.matrix(offset, size)] == cut
     assert read.has(offset).tolist() == [len(frame) >= offset for frame in frames]
+    cut = [frame[:64][offset : offset + size].ljust(size, b"\0") for frame in frames]
+    apart = np.arange(len(frames)) % 2 + offset
+    for offsets in (offset, np.full(len(frames), offset)):
+        assert read.heads(64).number(offsets, size).tolist() == [int.from_bytes(part) for part in cut]
+    assert read.heads(80).number(apart, size).tolist() == read.number(apart, size).tolist()
 
 
 @given(frames=FRAMES, gap=st.integers(0, 5), low=st.integers(0, 40), more=st.integers(0, 50))

@@ -10,8 +10,9 @@ import pytest
 from sundial.errors import BadInput
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
+from sundial.model.topology import Topology
 from sundial.plan.build import plan_run, plan_topology
-from sundial.plan.jobs import WAITING, encode_job
+from sundial.plan.jobs import WAITING, build_idle_jobs, encode_job
 from sundial.plan.paths import RunPaths
 from sundial.plan.seeds import machine_seed
 from sundial.seams.job import JOB_BYTES, Job
@@ -198,7 +199,31 @@ def test_a_topology_that_is_brought_up_serves_everything_and_takes_commands(path
     plan = plan_topology(build_network(load_topology("two-hosts-netem")), paths, clock="real", seed=1)
     assert plan.jobs["server"].document()["services"][0] == {"app": "rpcbind", "options": {}}
     assert plan.jobs["netem"].services == ()
+    hosts = "127.0.0.1 localhost\n10.0.0.1 client\n10.0.0.2 server\n"
+    assert {name: job.files for name, job in plan.jobs.items()} == {name: {"/etc/hosts": hosts} for name in plan.jobs}
     assert all(job.interactive and job.clock == "monotonic" for job in plan.jobs.values())
+
+
+def test_a_machine_is_named_with_the_address_that_is_reached() -> None:
+    document = {
+        "name": "named",
+        "machines": {
+            "a": {"interfaces": {"eth0": {"address": "10.0.1.1/24"}}},
+            "b": {"interfaces": {"eth0": {"address": "10.0.2.2/24"}, "eth1": {"address": "10.0.1.2/24"}}},
+            "c": {"interfaces": {"eth0": {"address": "10.0.2.3/24"}}},
+            "s": {"image": "ssscore", "interfaces": {"eth0": {"address": "10.0.1.4/24"}}},
+        },
+        "segments": {
+            "one": {"kind": "hub", "rate": "10 Mbit/s", "ports": ["a:eth0", "b:eth1", "s:eth0"]},
+            "two": {"kind": "hub", "rate": "10 Mbit/s", "ports": ["b:eth0", "c:eth0"]},
+        },
+    }
+    network = build_network(Topology.model_validate(document))
+    jobs = build_idle_jobs(network, clock="virtual", seed=1)
+    lines = {name: job.files.get("/etc/hosts", "").splitlines()[1:] for name, job in jobs.items()}
+    assert lines["a"] == ["10.0.1.1 a", "10.0.1.2 b", "10.0.2.3 c", "10.0.1.4 s"]
+    assert lines["c"] == ["10.0.1.1 a", "10.0.2.2 b", "10.0.2.3 c", "10.0.1.4 s"]
+    assert lines["s"] == []
 
 
 @pytest.mark.parametrize("scenario", ["sunrpc-sweep", "raw-sweep"])

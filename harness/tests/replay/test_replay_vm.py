@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import socket
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,7 +21,7 @@ from sundial.replay.recorded import Recorded, read_recorded
 from sundial.replay.stand import look, replay
 from sundial.run.places import Places
 from sundial.sweep.store import Store
-from tests.run.live import night, require_guests, sundial
+from tests.run.live import END_S, HARNESS, VARIABLES, night, require_guests, start, sundial
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
@@ -139,3 +142,30 @@ def test_a_run_that_is_ended_where_it_stands_leaves_nothing(tmp_path: Path) -> N
     done = sundial("replay", str(recorded.folder), "--until", "lan:20")
     assert done.returncode == 1
     assert "differs up to" in done.stderr
+
+
+@pytest.mark.night
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
+def test_gdb_leads_a_run_from_where_it_stands(tmp_path: Path) -> None:
+    require_guests("linux")
+    folder = _made(tmp_path, "two-hosts-10base-t", "tcp").folder
+    assert _debugged(folder)[1:] == (0, True), "looking changes nothing"
+    said, _, led = _debugged(folder, "hbreak udp_recvmsg", "continue", "delete")
+    assert led
+    assert re.search(r"Breakpoint 1, 0x\w+ in udp_recvmsg", said)
+
+
+def _debugged(folder: Path, *commands: str) -> tuple[str, int, bool]:
+    """What gdb says; the status of the command, and whether it went on without a line of its standard input."""
+    words = [sys.executable, "-m", "sundial.cli", "replay", str(folder), "--until", "lan:8", "--gdb", "server"]
+    replayed = start(words, cwd=HARNESS, env=VARIABLES, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert replayed.stdout is not None
+    found: list[str] = []
+    for line in iter(replayed.stdout.readline, ""):
+        found += [line.removeprefix("gdb").strip()] * line.startswith("gdb ")
+        if line.startswith("next"):
+            break
+    asked = [word for each in ("set confirm off", *found, *commands, "detach") for word in ("-ex", each)]
+    said = subprocess.run(["gdb", "-nx", "-batch", *asked], capture_output=True, text=True, timeout=300, check=False)
+    rest = replayed.stdout.read()
+    return said.stdout, replayed.wait(END_S), "gdb lets the machine run" in rest

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from sundial.errors import BadInput
+from sundial.report import build
 from sundial.report.build import build_report
 from sundial.report.load import load
 from tests.growth import NEAR_LINEAR, growth
@@ -319,6 +320,21 @@ def test_empty_tables(tmp_path: Path) -> None:
         pl.read_parquet(run / name).clear().write_parquet(run / name)
     build_report(run)
     assert "No calls were recorded." in page(run).text
+
+
+def test_a_run_of_programs_says_which_machine_serves_and_counts_no_calls(tmp_path: Path) -> None:
+    run = synthetic.make(tmp_path / "run", synthetic.two_hosts(calls=2, sizes=[16]))
+    for name in ("samples.parquet", "observed.parquet"):
+        pl.read_parquet(run / name).clear().write_parquet(run / name)
+    verify = json.loads((run / "verify.json").read_text()) | {"verdict": "pass", "mismatches": 0, "calls": 0}
+    (run / "verify.json").write_text(json.dumps(verify))
+    for machine, role in (("client", "service"), ("server", "job")):
+        step = {"app": "command", "options": {"programs": [{"name": "p", "role": role}]}}
+        (run / "nodes" / machine / "job.json").write_text(json.dumps({"services": [], "steps": [step]}))
+    _, topology = build._read(load(run))
+    assert {each.name: each.role for each in topology.machines} == {"client": "server", "server": "client"}
+    build_report(run)
+    assert "All frames match the protocol." in page(run).text
 
 
 def test_calls_that_all_failed(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def run(request: Any, progress: Progress) -> Any:
                 raise RunFailed("its kernel panicked", machine="server")
             elif what == "lack":
                 raise HostLacks("the host has no memory left", hint="close other programs")
-            elif what == "die":
+            elif what == "die" and not (request.out.with_suffix(".died").exists() and argument):
+                request.out.with_suffix(".died").touch()
+                (request.out.parent / f".{request.out.name}.partial").mkdir(exist_ok=True)
                 os._exit(9)
             elif what == "stay":
                 _stay(request.out, interrupts)

@@ -103,11 +103,19 @@ def test_what_the_host_lacks_ends_the_others(tmp_path: Path) -> None:
     assert gone(workers)
 
 
-def test_a_worker_that_dies_ends_the_others(tmp_path: Path) -> None:
-    with pytest.raises(RunFailed, match="has ended: status 9"), Workers(MAKING, 2) as workers:
+def test_workers_that_die_each_time_end_the_others(tmp_path: Path) -> None:
+    what = "processes that made r1 have ended 4 times, the last with status 9"
+    with pytest.raises(RunFailed, match=what), Workers(MAKING, 2) as workers:
         list(workers.make(tasks(tmp_path, ("stay",), (f"until {tmp_path / 'r0.began'}", "die"))))
     assert (tmp_path / "r0.ended").exists()
     assert gone(workers)
+
+
+def test_a_run_whose_worker_died_is_made_again(tmp_path: Path) -> None:
+    with Workers(MAKING, 2) as workers:
+        answers = list(workers.make(tasks(tmp_path, ("die once",), ())))
+    assert answers == [Ended("pass", 2)] * 2
+    assert not (tmp_path / ".r0.partial").exists()
 
 
 def test_interrupted_by_the_user_all_runs_end(tmp_path: Path) -> None:

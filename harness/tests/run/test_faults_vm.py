@@ -236,7 +236,7 @@ def test_libvirt_that_does_not_answer(tmp_path: Path) -> None:
 def test_a_deadline(tmp_path: Path) -> None:
     run = LiveRun(write_scenario(tmp_path, deadline="2 s"), tmp_path / "run")
     run.wait_batches(1)
-    assert_failed(run, "the deadline of 2 s passed; still waiting for client")
+    assert_failed(run, "the scenario's deadline of 2 s passed; still waiting for client")
     # An exact instant, so captures and samples are those of any host: `linger` after the deadline.
     assert run.record()["time"]["virtual_ns"] == 2_050_000_000
 

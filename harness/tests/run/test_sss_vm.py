@@ -147,5 +147,6 @@ def test_a_node_that_is_gone_or_stands_still_is_named(tmp_path: Path, number: si
     status, output = run.end()
     assert status == 4, output
     assert message in output
+    assert "the console of server is empty" in output
     assert run.leftovers() == []
     assert run.kept_batches() >= 1

@@ -101,6 +101,8 @@ class Network:
         self.dropping: dict[tuple[int, int, int], str] = {}
         self.expects: dict[tuple[int, int, int], bool] = {}
         self.tat: dict[tuple[int, int], int] = {}
+        self.completions: list[tuple[int, int]] = []
+        self.joined = [0] * (self.service + 1)
         self.parts: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
         self.frames: list[tuple[int, str, int, bytes, str | None]] = []
         self.pdus: list[Record] = []
@@ -197,8 +199,13 @@ class Network:
                 clp = 1
             else:
                 self.tat[port, pdu.vci] = max(at, due) - (-424 * 117 * 10**12 // contract.rate)
+        joins = at + self.written.cell_latency * NS
+        if self.written.cdv:
+            # No cell overtakes another of its input.
+            joins = max(joins + self.random.randrange(self.written.cdv * NS + 1), self.joined[port] + 1)
+            self.joined[port] = joins
         for to, vci in pdu.targets:
-            self.push(at + self.written.cell_latency * NS, 2, port, ("join", to, vci, pdu, number, clp, flip))
+            self.push(joins, 2, port, ("join", to, vci, pdu, number, clp, flip))
 
     def join(self, at: int, port: int, to: int, vci: int, pdu: Pdu, number: int, clp: int, flip: bool) -> None:
         written, queue = self.written.queue, self.queues[to]
@@ -266,7 +273,12 @@ class Network:
 
     def whole(self, at: int, to: int, vci: int, pdu: Pdu, parts: list[Any]) -> None:
         if pdu.lost[to]:
-            return
+            damaged = any(to in each.damaged for each, _, _ in parts)
+            if damaged or b"".join(each.data[48 * place : 48 * place + 48] for each, place, _ in parts) != pdu.data:
+                return
+            # Cells of one before, which lost its last, stand in for those that this one lost.
+            del pdu.lost[to], pdu.first[to]
+            self.completions.append((up(at), to))
         if len(parts) != pdu.cells:
             self.fate(up(at), pdu, to, spoiled("joined to the PDU before", self.towards(to)), 0)
         elif to in pdu.damaged:

@@ -92,6 +92,8 @@ SEGMENTS: dict[str, dict[str, Any]] = {
         "rx_latency": "7 us",
         "cell_latency": "1 us",
     },
+    "cell delay variation": {"lane": STATIC, "cdv": "100 us"},
+    "cell delay variation, bridged": {"encapsulation": "bridged", "cdv": "30 us"},
 }
 
 
@@ -217,6 +219,27 @@ def test_a_fate_that_is_changed_or_missing_is_found(name: str, tmp_path: Path) -
     assert findings(network, tmp_path)
 
 
+@pytest.mark.parametrize(("words", "found"), [("VC full", False), ("queue full", True), ("CLP 1", True)])
+def test_what_a_queue_discards_for_certain_may_be_all_that_a_faulty_line_lacks(
+    words: str, found: bool, tmp_path: Path
+) -> None:
+    network = Network(
+        segment(
+            2,
+            encapsulation="bridged",
+            line={"m0:eth0": "oc-3c", "m1:eth0": "2 Mbit/s"},
+            queue={"cells": 10, "vc_cells": 1},
+            impairments={"to m1:eth0": {"cell_loss": "0.1 %"}},
+        )
+    )
+    network.hand(0, 0, address(1) + address(0) + b"\x08\x06" + bytes(100))
+    network.run()
+    [fate] = (each for each in network.pdus if each.comment)
+    assert "1 of 3 cells, VC full" in (fate.comment or "")
+    fate.comment = (fate.comment or "").replace("VC full", words)
+    assert bool(findings(network, tmp_path)) == found
+
+
 @pytest.mark.parametrize("words", ["cell loss", "header error", "partial packet discard"])
 def test_a_loss_without_its_fault_is_found(words: str, tmp_path: Path) -> None:
     network = small(**FATES["queue full"])
@@ -234,6 +257,57 @@ def test_cells_up_to_the_limit_are_enough(tmp_path: Path) -> None:
     assert findings(network, tmp_path) == []
     network.cells[-1].comment = None
     assert [field for field, *_ in findings(network, tmp_path)] == ["wire/atm/elan.cells.pcapng: comment"]
+
+
+ALIKE = {
+    "before the switch": {"encapsulation": "bridged", "impairments": {"from m0:eth0": {"cell_loss": "20 %"}}},
+    "behind the switch": {"lane": STATIC, "impairments": {"both": {"cell_loss": "20 %"}}},
+    "by the queue": {
+        "encapsulation": "bridged",
+        "queue": {"cells": 2},
+        "line": {"m0:eth0": "oc-3c", "m1:eth0": "taxi-100", "m2:eth0": "taxi-100"},
+    },
+}
+
+
+def alike(written: dict[str, Any]) -> Network:
+    """Two send the same frame all the time: what of one is lost, the next may replace."""
+    network, random = Network(segment(3, **written)), Random(1)
+    for number in range(80):
+        for port in (0, 2):
+            network.hand(
+                number * 4_000 + random.randrange(900), port, address(1) + address(port) + b"\x08\x06" + bytes(60)
+            )
+    return network.run()
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_cells_of_the_one_before_may_complete_a_pdu(name: str, tmp_path: Path) -> None:
+    network = alike(ALIKE[name])
+    assert network.completions
+    found = law(network, tmp_path)
+    assert found.findings.is_empty()
+    for number, port in enumerate(network.ports):
+        least, most = found.counted[port, "rx_cells"]
+        assert least <= sum((each.direction, each.interface) == (IN, number) for each in network.cells) <= most
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_a_completed_pdu_has_all_its_cells_and_no_other(name: str, tmp_path: Path) -> None:
+    network = alike(ALIKE[name])
+    at, number = network.completions[0]
+    cells = [each for each in network.cells if (each.direction, each.interface) == (IN, number) and each.at <= at]
+    for damaged in cells[-2:]:
+        whole = damaged.data
+        damaged.data = bytes([whole[0] ^ 1]) + whole[1:]
+        assert findings(network, tmp_path)
+        damaged.data = whole
+        network.cells.remove(damaged)
+        assert findings(network, tmp_path)
+        network.cells.append(damaged)
+    arrival = next(each for each in network.pdus if (each.at, each.interface, each.direction) == (at, number, IN))
+    network.pdus.remove(arrival)
+    assert findings(network, tmp_path)
 
 
 def test_without_cells_pdus_alone_are_held(tmp_path: Path) -> None:

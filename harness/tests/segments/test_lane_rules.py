@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sundial.segments.atm.verify_lane import check_lane, lec_ids
 from sundial.segments.atm.verify_lane_fields import check_fields
 from sundial.segments.atm.verify_lane_messages import Clients, Message
+from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import read_pdus
-from tests.segments.lane_tape import ASKED_NS, CELL_NS, READY_IND, Lan, mac
+from sundial.segments.atm.verify_times import walk
+from tests.segments.lane_tape import ASKED_NS, CELL_NS, READY_IND, WAY_NS, Lan, control, mac
 from tests.segments.pdus import IN, OUT
 from tests.segments.test_line_laws import segment
 
@@ -36,6 +39,20 @@ def check(made: Lan, folder: Path, end_ns: int | None = None, **lane: Any) -> li
     found = check_lane(written, wire, read_pdus(written, wire))
     return [(row["field"].removeprefix("wire/atm/elan.pdus.pcapng: "), row["expected"], row["seen"])
             for part in found for row in part.iter_rows(named=True)]  # fmt: skip
+
+
+def test_services_answer_a_request_and_no_response_of_its_transaction(tmp_path: Path) -> None:
+    made = Lan(TWO)
+    request, answer = (control(opcode, 5, 2, mac(1), lan=b"\0\1" + mac(0)) for opcode in (6, 0x106))
+    passed_on = control(0x106, 5, 1, mac(0), lan=b"\0\1" + mac(1))
+    made.out(0, 1, 33, request)
+    made.out(20_000, 1, 33, passed_on)
+    made.came(WAY_NS, 1, 33, answer)
+    made.came(WAY_NS + 1, 0, 33, passed_on)
+    written = segment("atm", TWO)
+    copies = walk(written, read_pdus(written, made.wire(tmp_path)), keep_cells=False).copies
+    left = {int(copies.to[place]): int(copies.left.likely[place]) // NS for place in np.flatnonzero(copies.sender == 2)}
+    assert left[1] == left[0] - 20_000
 
 
 def whole() -> Lan:

@@ -18,11 +18,14 @@ from sundial.model.experiment import Experiment
 from sundial.model.tables import TABLES
 from sundial.observe import SAMPLE_COLUMNS
 from sundial.reproduce.worker import Making
+from sundial.sweep.cluster.offer import Offer, Part
 from sundial.sweep.identity import Identity, stated
+from sundial.sweep.store import Store
 
 FOLDER = "SWEEP_TEST"
 """Variable with the folder of what runs are to do: a file `WORD-SEED`, which is taken away once it was done."""
 CALLS = 20
+PARTS = {"QEMU": Part("a" * 64, "7.2")}
 
 
 def die() -> None:
@@ -41,6 +44,15 @@ class Known:
     def verifier(self) -> str:
         return self._verifier
 
+    def sources(self) -> str:
+        return "sources"
+
+    def offer(self, store: Store, slots: int, name: str) -> Offer:
+        return Offer(name, "here", slots, store.id, PARTS)
+
+    def files(self, experiment: Experiment) -> dict[str, dict[str, tuple[str, Path]]]:
+        return {}
+
 
 def run(request: Any, progress: Any) -> None:
     """A run directory."""
@@ -54,6 +66,8 @@ def run(request: Any, progress: Any) -> None:
         raise HostLacks("the host has no memory left")
     if _is_asked("stay", seed):
         time.sleep(300)
+    if _is_asked("doze", seed, keep=True):
+        time.sleep(1)
     out.mkdir()
     if _is_asked("panic", seed, keep=True):
         (out / "run.json").write_text(json.dumps(_document(request, {})))

@@ -234,3 +234,22 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path, ask: Ask) -> None
     assert (swept.status, swept.counts.made, swept.counts.had) == (0, 4, 2)
     wait_until(lambda: sweeping(tmp_path, GRID).store.tidy() == 0, seconds=300, what="an empty folder")
     assert list((tmp_path / "store" / "making").iterdir()) == []
+
+
+def test_known_results_open_without_a_look_at_each_run(
+    tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = perform(tmp_path, GRID)
+    identified: list[int] = []
+    monkeypatch.setattr(Known, "of", lambda self, each, of=Known.of: identified.append(each.seed) or of(self, each))
+    monkeypatch.setattr("sundial.sweep.perform.measured_all", None)
+    again = perform(tmp_path, GRID)
+    assert identified == [1, 1], "of each point, for any number of seeds"
+    assert (again.counts.had, again.rows) == (first.counts.had + first.counts.made, first.rows)
+    monkeypatch.undo()
+    monkeypatch.setenv(FOLDER, str(tmp_path / "asked"))
+    (first.folder / "runs.parquet").unlink()
+    perform(tmp_path, GRID)
+    assert (first.folder / "runs.parquet").is_file()
+    (first.folder / "memo.json").write_text("[")
+    assert perform(tmp_path, GRID).rows == first.rows

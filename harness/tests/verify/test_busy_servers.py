@@ -8,6 +8,8 @@ import pytest
 
 from sundial.verify.contention import contention_of
 from sundial.verify.sockets.busy_servers import Servers, services
+from sundial.verify.sockets.protocol import Setting
+from sundial.verify.sockets.retransmission_causes import _without_cause
 
 MS = 1_000_000
 KEY = ("server", "sunrpc")
@@ -53,3 +55,34 @@ def test_a_server_has_a_datagram_until_its_own_answer() -> None:
     none = {"call": pl.Int64, "reply": pl.Boolean, "view": pl.String, "data": pl.Int64, "time_ns": pl.Int64}
     had = services(calls, answered, asked, pl.DataFrame(schema=none), asked, {})
     assert had.select("call", "since_ns", "until_ns").rows() == [(1, 0, MS), (2, 50 * MS, 51 * MS)]
+
+
+@pytest.mark.parametrize(
+    ("window", "others", "explained"),
+    [(1152, 1, True), (1152, 0, False), (4096, 1, False), (4096, 3, True), (None, 3, False)],
+)
+def test_a_request_that_found_the_receive_buffer_full_was_lost(
+    window: int | None, others: int, explained: bool
+) -> None:
+    """Each request in one packet of 800 bytes, which takes 4096 bytes of memory at most; that of call 0 came last."""
+    calls = [0, *range(1, others + 1)]
+    rows = [("server", "raw", 0, 100, 1 << 62), *(("server", "raw", call, 50, 200) for call in calls[1:])]
+    had = pl.DataFrame(rows, ["server", "protocol", "call", "since_ns", "until_ns"], orient="row")
+    came = pl.DataFrame(
+        {"call": calls, "reply": False, "layout": "0:808", "count": 1, "last_ns": [100] + [50] * others,
+         "rows": [[call] for call in calls]},
+    )  # fmt: skip
+    waiting = pl.DataFrame({"call": [0], "answered": [0], "first_ns": [9_000]})
+    of_calls = pl.DataFrame({"id": calls, "server": "server", "protocol": "raw", "setting": 0})
+    ports = pl.DataFrame({"interface": "server:eth0", "row": calls}, schema_overrides={"row": pl.UInt32})
+    idle = _without_cause(
+        waiting,
+        came,
+        came.select("call", "reply", "layout"),
+        of_calls,
+        Servers(had),
+        ports,
+        {},
+        [Setting(None, window)],
+    )
+    assert idle.is_empty() == explained

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 from sundial.verify import verify_run
-from sundial.verify.sockets.call_times import DRIFT, check_call_times
+from sundial.verify.contention import contention_of
+from sundial.verify.run import _ahead_ns
+from sundial.verify.sockets.call_times import DRIFT, check_call_times, check_late_requests
 from sundial.verify.sockets.udp import _begun_in_order
 from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Stream, rpc_call, rpc_reply
 
@@ -87,3 +90,27 @@ def test_names_that_come_again_go_to_calls_by_order() -> None:
     )
     begun = _begun_in_order(heads, table).sort("id")
     assert begun["start_ns"].to_list() == [100, 200, 400], "the second call was sent twice"
+
+
+@pytest.mark.parametrize(("free_ns", "found"), [(0, []), (1, [("request.sent", "at 2000 ns")])])
+def test_a_request_leaves_after_its_call_only_where_its_line_was_never_free(
+    free_ns: int, found: list[tuple[str, str]]
+) -> None:
+    ended = pl.DataFrame({"id": [7], "end_ns": [1_000]}, schema_overrides={"id": pl.UInt32})
+    sent = pl.DataFrame(
+        {"call": [7], "reply": [False], "first_ns": [2_000], "rows": [[3]]},
+        schema_overrides={"call": pl.UInt32, "rows": pl.List(pl.UInt32)},
+    )
+    ports = pl.DataFrame({"interface": ["c:eth0"], "row": [3]}, schema_overrides={"row": pl.UInt32})
+    lines = {"c:eth0": contention_of([(0, 1_500), (1_500 + free_ns, 2_500)])}
+    late = check_late_requests(ended, sent, ports, lines)
+    assert late.select("field", "seen").rows() == found
+    assert check_late_requests(ended, sent, ports, {}).height == 1
+
+
+def test_frames_that_wait_behind_others_do_not_move_their_clients_clock() -> None:
+    """The captures' clock is 700 ns ahead; most first frames wait."""
+    begun = pl.DataFrame({"id": [0, 1, 2], "client": "client", "start_ns": [0, 1_000, 2_000]})
+    left = pl.DataFrame({"call": [0, 1, 2], "call_first_tx_ns": [90_000, 1_700, 80_000]})
+    analysis = SimpleNamespace(calls=begun, observed=left)
+    assert _ahead_ns(analysis) == {"client": 700}  # type: ignore[arg-type]

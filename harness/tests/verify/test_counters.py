@@ -13,7 +13,7 @@ from sundial.errors import BadInput
 from sundial.verify import Verification, verify_run
 from sundial.verify.counters import _cut
 from sundial.verify.law import Counted, Law
-from tests.verify.bed import CLIENT, IN, OUT, RPC_PORT, SERVER, Bed, Stream, rpc_call
+from tests.verify.bed import CLIENT, IN, OUT, RPC_PORT, SERVER, SYN, Bed, Stream, rpc_call
 from tests.verify.seal import seal
 
 
@@ -99,10 +99,12 @@ def test_counters_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> No
     assert "\n" not in str(error.value)
 
 
-def tcp(directory: Path, counted: int, again: int, ok: bool = True) -> Verification:
+def tcp(directory: Path, counted: int, again: int, ok: bool = True, lost_syns: int = 0) -> Verification:
     """Two calls over TCP of which `again` segments were lost and repeated, and a kernel that counted `counted`."""
     bed = Bed(directory / "run")
     stream = Stream(bed, 800, RPC_PORT, {CLIENT: 1, SERVER: 2})
+    for _ in range(lost_syns):
+        bed.send(CLIENT, [stream.frame(CLIENT, SYN, -1, syn=True)], lose=(0,))
     stream.open()
     bed.batch("echo-client", "tcp", 4000, RPC_PORT, 800)
     bed.lines[-1] = json.dumps({**json.loads(bed.lines[-1]), "tcp_retransmits": counted})
@@ -117,6 +119,12 @@ def tcp(directory: Path, counted: int, again: int, ok: bool = True) -> Verificat
 @pytest.mark.parametrize("again", [0, 1, 3])
 def test_tcp_segments_sent_again_are_those_the_kernel_counted(tmp_path: Path, again: int) -> None:
     assert tcp(tmp_path, again, again).problems == []
+
+
+@pytest.mark.parametrize(("counted", "found"), [(0, 1), (1, 0), (2, 0), (3, 1)])
+def test_a_kernel_may_count_a_syn_that_is_sent_again_in_a_batch(tmp_path: Path, counted: int, found: int) -> None:
+    fields = [problem["field"] for problem in tcp(tmp_path, counted, again=1, lost_syns=1).problems]
+    assert fields == ["batch.tcp_retransmits"] * found
 
 
 def test_a_batch_that_may_have_taken_several_connections_is_not_compared(tmp_path: Path) -> None:

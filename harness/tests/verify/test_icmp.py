@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A router that reports packets whose next hop does not answer."""
+"""What reports of routers and receivers quote: a next hop that does not answer, fragments that did not come."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from sundial.observe import Octets
 from sundial.verify.frames import INBOUND, OUTBOUND
-from sundial.verify.headers.icmp import HOST, PORT, UNREACHABLE, check_icmp
+from sundial.verify.headers.icmp import HOST, PORT, REASSEMBLY, TIME_EXCEEDED, UNREACHABLE, check_icmp
 from tests.verify.bed import address, checksum
 
 SECOND = 1_000_000_000
@@ -20,14 +20,14 @@ CLIENT, ROUTER, FAR = "10.0.0.1", "10.0.0.254", "10.1.0.2"
 UNRESOLVED = {"r": [(SECOND, 4 * SECOND)]}
 
 
-def packet(source: str, target: str, protocol: int, payload: bytes, *, ttl: int = 64) -> bytes:
-    fields = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), 7, 0, ttl, protocol, 0)
+def packet(source: str, target: str, protocol: int, payload: bytes, *, ttl: int = 64, fragment: int = 0) -> bytes:
+    fields = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), 7, fragment, ttl, protocol, 0)
     header = fields + address(source) + address(target)
     return header[:10] + struct.pack(">H", checksum(header)) + header[12:] + payload
 
 
-def report(code: int, quote: bytes) -> bytes:
-    bare = struct.pack(">BBHI", UNREACHABLE, code, 0, 0) + quote
+def report(code: int, quote: bytes, kind: int = UNREACHABLE) -> bytes:
+    bare = struct.pack(">BBHI", kind, code, 0, 0) + quote
     message = bare[:2] + struct.pack(">H", checksum(bare)) + bare[4:]
     return packet(ROUTER, CLIENT, 1, message)
 
@@ -37,10 +37,12 @@ def fields(packets: Sequence[tuple[int, int, bytes]], unresolved: dict[str, list
     rows = []
     for row, (at_ns, direction, data) in enumerate(packets):
         total = sum(struct.unpack(f">{len(data) // 2 - 10}H", data[20:]))
+        fragment = int.from_bytes(data[6:8])
         source, target = (".".join(map(str, data[place : place + 4])) for place in (12, 16))
         rows.append(
             {"row": row, "end": "lan|r:eth0", "machine": "r", "fate": None, "direction": direction, "time_ns": at_ns,
-             "source": source, "target": target, "protocol": data[9], "ip_id": 7, "ip_flags": 0, "fragment_offset": 0,
+             "source": source, "target": target, "protocol": data[9], "ip_id": 7, "ip_flags": fragment >> 13,
+             "fragment_offset": (fragment & 0x1FFF) * 8,
              "ip_length": len(data), "ip_header": 20, "ip_payload_sum": total}
         )  # fmt: skip
     table = pl.DataFrame(rows, schema_overrides={"fate": pl.String})
@@ -77,3 +79,24 @@ def test_a_next_hop_that_does_not_answer(
 ) -> None:
     traffic = [(SECOND, INBOUND, ASKED), (3 * SECOND, OUTBOUND, report(code, quote))]
     assert fields(traffic, unresolved) == found
+
+
+FIRST = packet(CLIENT, ROUTER, 17, bytes(16), fragment=0x2000)
+LAST = packet(CLIENT, ROUTER, 17, bytes(8), fragment=2)
+
+
+@pytest.mark.parametrize(
+    ("came", "after_s", "found"),
+    [
+        ([FIRST], 30, []),
+        ([FIRST], 3, ["icmp.quote"]),
+        ([LAST], 30, ["icmp.quote"]),
+        ([LAST, FIRST], 30, ["icmp.quote"]),
+        ([FIRST, LAST, FIRST], 30, []),
+        ([], 30, ["icmp.quote"]),
+    ],
+)
+def test_a_reassembly_that_takes_too_long_lacks_a_fragment(came: list[bytes], after_s: int, found: list[str]) -> None:
+    traffic = [(SECOND, INBOUND, each) for each in came]
+    expired = report(REASSEMBLY, FIRST[:28], TIME_EXCEEDED)
+    assert fields([*traffic, (SECOND + after_s * SECOND, OUTBOUND, expired)], {}) == found

@@ -6,8 +6,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from sundial.verify.frames import CUT_NS, INBOUND, OUTBOUND, cut_off
 from sundial.verify.headers.arp import Stretches
 from sundial.verify.headers.ip import _check_datagrams, _linux_tcp, _steps, _without_unnumbered
+from sundial.verify.sockets.messages import check_datagrams
 
 MS = 1_000_000
 
@@ -55,8 +57,9 @@ def test_while_arp_has_no_answer_a_number_does_not_come_twice() -> None:
     assert steps((0, 6), (3000, 6), waits={"m": [(0, 3000 * MS)]}) == ["1 to 65535 more than 6"]
 
 
-def fragments(*sent: tuple[int, int, bool, str | None]) -> list[str]:
-    """The findings of one datagram's fragments: offset, bytes, whether more follow, and the fate."""
+def fragments(*sent: tuple[int, int, bool, str | None], cut: tuple[int, ...] = ()) -> list[str]:
+    """The findings of one datagram's fragments: offset, bytes, whether more follow, and the fate. `cut`: places of
+    those behind which the run ended."""
     table = pl.DataFrame(
         [(row, row, at, 20 + size, more, fate) for row, (at, size, more, fate) in enumerate(sent)],
         {"row": pl.UInt32, "time_ns": pl.Int64, "fragment_offset": pl.Int64, "ip_length": pl.UInt32,
@@ -67,7 +70,7 @@ def fragments(*sent: tuple[int, int, bool, str | None]) -> list[str]:
         ip_header=pl.lit(20), offloads=pl.lit(False), inner=pl.lit(False), udp_length=pl.lit(2000),
         udp_checksum=pl.lit(0), ip_payload_sum=pl.lit(None, pl.UInt32),
     )  # fmt: skip
-    return _check_datagrams(table)["field"].to_list()
+    return _check_datagrams(table, pl.Series(cut, dtype=pl.UInt32))["field"].to_list()
 
 
 FIRST, SECOND, LAST = (0, 800, True), (800, 800, True), (1600, 400, False)
@@ -92,6 +95,44 @@ def test_fragments_leave_in_order_and_so_do_those_that_are_refused(
     sent: list[tuple[int, int, bool, str | None]], found: list[str]
 ) -> None:
     assert fragments(*sent) == found
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [([FIRST], []), ([FIRST, SECOND], []), ([SECOND], ["ip.fragments"]), ([FIRST, LAST], ["ip.fragments"])],
+)
+def test_a_datagram_that_is_cut_off_by_the_end_of_the_run_has_its_first_fragments(
+    sent: list[tuple[int, int, bool]], found: list[str]
+) -> None:
+    assert fragments(*((*each, None) for each in sent), cut=(len(sent) - 1,)) == found
+
+
+@pytest.mark.parametrize(("end_ns", "rows"), [(None, []), (CUT_NS + 2, [1, 2]), (CUT_NS + 3, [2]), (CUT_NS + 9, [])])
+def test_what_ports_sent_last_before_the_end_is_cut_off(end_ns: int | None, rows: list[int]) -> None:
+    frames = pl.DataFrame(
+        [(0, "a", 1, OUTBOUND, None), (1, "a", 3, OUTBOUND, None), (2, "b", 4, OUTBOUND, None),
+         (3, "b", 5, INBOUND, None), (4, "b", 6, OUTBOUND, "dropped")],
+        {"row": pl.UInt32, "end": pl.String, "time_ns": pl.Int64, "direction": pl.UInt8, "fate": pl.String},
+        orient="row",
+    )  # fmt: skip
+    assert sorted(cut_off(frames, end_ns)) == rows
+
+
+@pytest.mark.parametrize(
+    ("layout", "cut", "found"),
+    [("0:8+", [5], []), ("0:8+", [], ["request.fragments"]), ("8:8+", [5], ["request.fragments"])],
+)
+def test_a_request_that_is_cut_off_by_the_end_of_the_run_has_its_first_fragments(
+    layout: str, cut: list[int], found: list[str]
+) -> None:
+    sent = pl.DataFrame(
+        {"call": [1], "reply": [False], "layout": [layout], "count": [1], "rows": [[5]]},
+        schema_overrides={"rows": pl.List(pl.UInt32)},
+    )
+    expected = pl.DataFrame({"call": [1], "reply": [False], "layout": ["0:8+,8:8+,16:4"], "packets": [3]})
+    dropped = pl.DataFrame(schema={"call": pl.Int64, "reply": pl.Boolean, "dropped": pl.Int64})
+    table = check_datagrams(sent, expected, dropped, pl.Series(cut, dtype=pl.UInt32))
+    assert table["field"].to_list() == found
 
 
 def step_of_the_next(length: int, windows: tuple[int, int], *, inner: bool) -> int:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from sundial.verify import verify_run
+from sundial.verify.contention import contention_of
 from sundial.workloads.iperf3.model import PORT
+from sundial.workloads.iperf3.verify import waited
 from sundial.workloads.iperf3.verify_result import uncounted_bytes
 from sundial.workloads.iperf3.verify_transfers import least_lost
 from tests.verify.bed import CLIENT, SERVER, Bed
@@ -78,3 +80,10 @@ def test_a_test_that_iperf3_gave_up_is_one_finding_in_its_words(tmp_path: Path, 
         assert "frame without a call" in [field for field, _ in found]
     else:
         assert found == [("iperf3 client step 0 error", error)]
+
+
+@pytest.mark.parametrize(("free_ns", "may_wait"), [(0, True), (1, False)])
+def test_a_last_word_may_wait_for_a_line_that_is_never_free(free_ns: int, may_wait: bool) -> None:
+    line = contention_of([(900, 1_500), (1_500 + free_ns, 2_100)])
+    assert waited("client:eth0", 2_000, 1_000, lambda: {"client:eth0": line}) is may_wait
+    assert not waited("client:eth0", 2_000, 1_000, dict)

@@ -618,6 +618,32 @@ def test_each_attempt_is_a_whole_request(tmp_path: Path, semantics: str, execute
     ]
 
 
+@pytest.mark.parametrize(("executed", "found"), [(2, []), (3, []), (1, ["mbcf.executed"]), (4, ["mbcf.executed"])])
+def test_a_call_without_its_whole_reply_may_be_counted_as_executed(
+    tmp_path: Path, executed: int, found: list[str]
+) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    made.batch("mbcf3", 16, semantics="exactly_once")
+    made.call("mbcf3", 1, 16)
+    made.call("mbcf3", 2, 16)
+    made.executed = executed
+    start = made.now - 1
+    made.request("mbcf3", 3, 16)
+    made.ack(2)
+    made.sample(start, 3, ok=False, error="RPC: Timed out; maybe executed")
+    assert [name for name, _, _ in findings_of(verify(made)) if name.startswith("mbcf.")] == found
+
+
+@pytest.mark.parametrize(("ok", "found"), [(False, []), (True, ["mbcf.request"])])
+def test_a_call_with_the_xid_of_the_one_before_has_no_frames(tmp_path: Path, ok: bool, found: list[str]) -> None:
+    made = bed(tmp_path)
+    made.call("mbcf3", 1, 16)
+    made.now += 1_000
+    made.sample(made.now - 1, 1, ok=ok, error=None if ok else "RPC: Failed (unspecified error); not executed")
+    assert [name for name, _, _ in findings_of(verify(made)) if name != "reply"] == found
+
+
 def test_attempts_that_differ_and_replies_beyond_them_are_found(tmp_path: Path) -> None:
     made = MbcfBed(tmp_path / "run")
     made.open()

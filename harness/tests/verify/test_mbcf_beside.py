@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,13 +53,15 @@ def test_a_batch_may_have_read_nothing_back(tmp_path: Path, size: int, found: li
     assert [field for field, _, _ in findings_of(verify(made))] == found
 
 
-def reported(*questions: int) -> list[str]:
-    """A server has answered these with 3 signals, where it was asked for counts, and wrote 0 of all at its end."""
+def reported(*questions: int, signals: Sequence[int] = (3,), linger: str = "1 s") -> list[str]:
+    """A server has answered these with `signals`, where it was asked for counts, and wrote 0 of all at its end."""
+    counts = iter(signals)
     payloads: list[bytes] = []
     asked = []
     for what in questions:
         rows = [len(payloads), len(payloads) + 1]
-        answer = _COUNTED.pack(0, 0, 0, 3, 300, 0, 0, 1, 0) if what == _COUNTS else bytes(8)
+        count = next(counts) if what == _COUNTS else 0
+        answer = _COUNTED.pack(0, 0, 0, count, 100 * count, 0, 0, 1, 0) if what == _COUNTS else bytes(8)
         payloads += [bytes(TASKQUE_HEAD) + _QUERY.pack(_MAGIC, what, 0), answer]
         frames = {False: [(rows[0], "")], True: [(rows[1], "")]}
         asked.append(SimpleNamespace(about=TARGET, peer=2, frames=frames))
@@ -70,6 +73,7 @@ def reported(*questions: int) -> list[str]:
         payload=payloads.__getitem__,
         records={"server": [{**line, "word": 0}]},
         nodes={"server": 2},
+        run=SimpleNamespace(document={"scenario": {"linger": linger}}),
     )
     return [each.field for each in check_reported(evidence)]
 
@@ -77,3 +81,14 @@ def reported(*questions: int) -> list[str]:
 def test_a_server_counts_from_0_when_a_batch_begins() -> None:
     assert reported(_OPEN, _COUNTS) == ["counted.signals", "counted.signal_bytes"]
     assert reported(_OPEN, _COUNTS, _OPEN) == []
+
+
+@pytest.mark.parametrize(
+    ("signals", "linger", "found"),
+    [((0, 3), "50 ms", 0), ((0, 3), "1 s", 2), ((1, 3), "50 ms", 2), ((3, 0), "50 ms", 0)],
+)
+def test_a_run_may_end_before_a_server_writes_its_last_counts(
+    signals: tuple[int, int], linger: str, found: int
+) -> None:
+    fields = reported(_OPEN, _COUNTS, _OPEN, _COUNTS, signals=signals, linger=linger)
+    assert fields == ["counted.signals", "counted.signal_bytes"][:found]

@@ -67,19 +67,21 @@ def test_segments_with_sack_blocks_hold_so_much_less(tmp_path: Path, reply: list
 
 
 @pytest.mark.parametrize(
-    ("reply", "seen"),
+    ("reply", "lost", "seen"),
     [
-        ([1436, 1436, 24, 1136], []),
-        ([1436, 1448, 12, 1136], []),
-        ([1436, 1436, 12, 12, 8, 1128], ["reply.segments"]),
-        ([1448, 1436, 24, 24, 1100], ["reply.segments"]),
+        ([1436, 1436, 24, 1136], (), []),
+        ([1436, 1448, 12, 1136], (), []),
+        ([1436, 1448, 12, 1136], (1,), []),
+        ([1436, 1436, 12, 12, 8, 1128], (), ["reply.segments"]),
+        ([1448, 1436, 24, 24, 1100], (), ["reply.segments"]),
+        ([1436, 1448, 12, 12, 1124], (1,), ["reply.segments"]),
     ],
 )
 def test_what_a_segment_with_sack_blocks_leaves_over_goes_by_itself(
-    tmp_path: Path, reply: list[int], seen: list[str]
+    tmp_path: Path, reply: list[int], lost: tuple[int, ...], seen: list[str]
 ) -> None:
     stream = replace(connection(tmp_path, 4000, sacked=(0, 1448)), sacks=2 if reply[1] == 1436 else 1)
-    stream.call(4000, 1, CALL, reply)
+    stream.call(4000, 1, CALL, reply, reply=lost)
     fields = [problem["field"] for problem in verify(stream).problems]
     assert [field for field in fields if field.endswith("segments")] == seen
 

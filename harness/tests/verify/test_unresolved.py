@@ -6,9 +6,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from sundial.verify import conservation
 from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.headers import arp
-from sundial.verify.headers.arp import REPLY, REQUEST, RETRY_NS, unresolved, within
+from sundial.verify.headers.arp import QUEUED, REPLY, REQUEST, RETRY_NS, asking, overflow, unresolved, within
 from sundial.verify.headers.ports import BROADCAST
 
 SECOND = 1_000_000_000
@@ -19,36 +20,9 @@ ASKED = (INBOUND, REQUEST, PEER, ME, BROADCAST)
 ANOTHER_ANSWERED = (INBOUND, REPLY, PEER, OTHER, OTHER)
 
 
-@pytest.mark.parametrize(
-    ("packets", "found"),
-    [
-        ([], []),
-        ([(0, ASKS), (1, ASKS), (2, ASKS)], [(0, 2 * SECOND + RETRY_NS)]),
-        ([(0, ASKS), (1, ASKS), (2, ASKS), (2, ANSWERED)], []),
-        ([(0, ASKS), (1, ASKS), (2, ASKS), (9, ANSWERED)], [(0, 2 * SECOND + RETRY_NS)]),
-        ([(0, ASKS), (1, ASKS), (1, ASKED), (2, ASKS), (3, ASKS)], []),
-        ([(0, ASKS), (1, ASKS), (2, ASKS), (2, ANOTHER_ANSWERED), (4, ASKS)], [(0, 4 * SECOND)]),
-        ([(0, ASKS), (4, ASKS), (8, ASKS)], []),
-        ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (3, ANSWERED)], [(0, 3 * SECOND)]),
-        ([(0, ASKS), (1, ASKS)], []),
-        # lwIP asks five times.
-        (
-            [(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (6, ASKS), (6, ANSWERED)],
-            [(0, 3 * SECOND), (3 * SECOND, 4 * SECOND + RETRY_NS)],
-        ),
-        (
-            [(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (9, ANSWERED)],
-            [(0, 3 * SECOND), (3 * SECOND, 4 * SECOND + RETRY_NS)],
-        ),
-        ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (5, ANSWERED)], [(0, 3 * SECOND)]),
-        ([(0, ASKS), (1, ASKS), (2, ASKS), (9, ASKS), (10, ASKS)], [(0, 9 * SECOND)]),
-        ([(0, ASKS), (1, DROPPED_ASKS), (2, DROPPED_ASKS)], [(0, 2 * SECOND + RETRY_NS)]),
-    ],
-)
-def test_three_requests_without_an_answer(
-    monkeypatch: pytest.MonkeyPatch, packets: list[tuple[int, tuple[object, ...]]], found: list[tuple[int, int]]
-) -> None:
-    table = pl.DataFrame(
+def at_port(packets: list[tuple[int, tuple[object, ...]]]) -> pl.DataFrame:
+    """ARP of one machine."""
+    return pl.DataFrame(
         [
             ("wire/lan.pcapng|n1:eth0", at * SECOND, row, *rest, arp.ARP, None, "n1:eth0", None)
             if rest != DROPPED_ASKS
@@ -62,7 +36,96 @@ def test_three_requests_without_an_answer(
         },
         orient="row",
     ).with_columns(arp_sha="arp_spa")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [
+        ([], []),
+        ([(0, ASKS), (1, ASKS), (2, ASKS)], [(0, 2 * SECOND + RETRY_NS)]),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (2, ANSWERED)], []),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (9, ANSWERED)], [(0, 2 * SECOND + RETRY_NS)]),
+        ([(0, ASKS), (1, ASKS), (1, ASKED), (2, ASKS), (3, ASKS), (5, ANOTHER_ANSWERED)], []),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (2, ANOTHER_ANSWERED), (4, ASKS), (6, ANOTHER_ANSWERED)], [(0, 4 * SECOND)]),
+        ([(0, ASKS), (4, ASKS), (8, ASKS), (10, ANOTHER_ANSWERED)], []),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (3, ANSWERED)], [(0, 3 * SECOND)]),
+        ([(0, ASKS), (1, ASKS), (3, ANOTHER_ANSWERED)], []),
+        # The run ends while a packet waits for an answer.
+        ([(0, ASKS), (1, ASKS), (2, ANOTHER_ANSWERED)], [(0, SECOND + RETRY_NS)]),
+        ([(0, ASKS), (1, ASKS), (2, ANSWERED)], []),
+        # lwIP asks five times.
+        (
+            [(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (6, ASKS), (6, ANSWERED)],
+            [(0, 3 * SECOND), (3 * SECOND, 4 * SECOND + RETRY_NS)],
+        ),
+        (
+            [(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (9, ANSWERED)],
+            [(0, 3 * SECOND), (3 * SECOND, 4 * SECOND + RETRY_NS)],
+        ),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (3, ASKS), (4, ASKS), (5, ANSWERED)], [(0, 3 * SECOND)]),
+        ([(0, ASKS), (1, ASKS), (2, ASKS), (9, ASKS), (10, ASKS), (12, ANSWERED)], [(0, 9 * SECOND)]),
+        ([(0, ASKS), (1, DROPPED_ASKS), (2, DROPPED_ASKS)], [(0, 2 * SECOND + RETRY_NS)]),
+    ],
+)
+def test_three_requests_without_an_answer(
+    monkeypatch: pytest.MonkeyPatch, packets: list[tuple[int, tuple[object, ...]]], found: list[tuple[int, int]]
+) -> None:
+    table = at_port(packets)
     monkeypatch.setattr(arp, "arp_fields", lambda frames, octets: frames)
     stretches = unresolved(table, {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None).get("n1", [])  # type: ignore[arg-type, return-value]
     assert stretches == found
     assert within(stretches, SECOND) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("packets", "found"),
+    [
+        ([], []),
+        ([(1, ASKS), (2, ANSWERED)], [(1 * SECOND, 2 * SECOND)]),
+        ([(1, ASKS), (2, ASKS), (3, ASKS)], [(1 * SECOND, 3 * SECOND + RETRY_NS)]),
+        # What it asks a neighbour that it knows holds nothing back.
+        ([(1, (OUTBOUND, REQUEST, ME, PEER, PEER)), (2, ANSWERED)], []),
+    ],
+)
+def test_a_machine_asks_from_its_first_question_to_the_answer(
+    monkeypatch: pytest.MonkeyPatch, packets: list[tuple[int, tuple[object, ...]]], found: list[tuple[int, int]]
+) -> None:
+    monkeypatch.setattr(arp, "arp_fields", lambda frames, octets: frames)
+    stretches = asking(at_port(packets), {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None)  # type: ignore[arg-type, return-value]
+    assert [(begin, end) for _, begin, end in stretches.get("n1", [])] == found
+
+
+@pytest.mark.parametrize(("waiting", "may_be_dropped"), [(QUEUED, 0), (QUEUED + 1, QUEUED + 1)])
+def test_a_router_that_asks_keeps_as_many_packets_as_its_queue_holds(
+    monkeypatch: pytest.MonkeyPatch, waiting: int, may_be_dropped: int
+) -> None:
+    monkeypatch.setattr(conservation, "asking", lambda *_: {"r": [("10.0.1.1", SECOND, 2 * SECOND)]})
+    monkeypatch.setattr(conservation, "unresolved", lambda *_: {})
+    times = [SECOND] * waiting + [3 * SECOND]
+    frames = pl.DataFrame(
+        {"row": range(len(times)), "end": "wire/b.pcapng|r:eth1", "direction": INBOUND, "fate": None,
+         "target": "10.0.1.1", "time_ns": times},
+        schema_overrides={"row": pl.UInt32, "fate": pl.String},
+    )  # fmt: skip
+    port = {"end": "wire/b.pcapng|r:eth1", "machine": "r", "address": "10.0.2.253", "forwards": True}
+    found = conservation._unresolved(frames, pl.DataFrame([port]), lambda frames: None)  # type: ignore[arg-type, return-value]
+    assert sorted(found["row"]) == list(range(may_be_dropped))
+
+
+@pytest.mark.parametrize(
+    ("count", "offset", "headless"), [(QUEUED, 185, [0, 1]), (QUEUED, 0, []), (QUEUED - 1, 185, [])]
+)
+def test_a_queue_that_was_full_has_lost_the_first_fragments_of_a_datagram(
+    monkeypatch: pytest.MonkeyPatch, count: int, offset: int, headless: list[int]
+) -> None:
+    monkeypatch.setattr(arp, "asking", lambda *_: {"n1": [("10.0.0.2", SECOND, 2 * SECOND)]})
+    frames = pl.DataFrame(
+        {"row": range(count), "time_ns": [2 * SECOND + place for place in range(count)],
+         "ip_id": [7, 7, *range(8, 6 + count)], "fragment_offset": [offset, offset + 185] + [0] * (count - 2),
+         "end": "wire/lan.pcapng|n1:eth0", "direction": OUTBOUND, "fate": None, "source": "10.0.0.1",
+         "target": "10.0.0.2"},
+        schema_overrides={"row": pl.UInt32, "fate": pl.String},
+    )  # fmt: skip
+    lost = overflow(frames, {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None)  # type: ignore[arg-type, return-value]
+    assert lost.stretches == ({"n1": [(SECOND, 2 * SECOND)]} if count >= QUEUED else {})
+    assert lost.headless.to_list() == headless

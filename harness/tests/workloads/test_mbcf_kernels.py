@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from sundial.verify.contention import contention_of
-from sundial.workloads.mbcf.verify import own_instructions, with_refused
+from sundial.workloads.mbcf.verify import at_once, own_instructions, with_refused
 from sundial.workloads.mbcf.verify_channels import Channels, check_channels
 from sundial.workloads.mbcf.verify_kernels import SEND_BUFFER, Congested, buffered, congested, ended_ns
 from sundial.workloads.mbcf.verify_tags import resolved
@@ -222,3 +222,11 @@ def test_what_the_adapter_of_a_node_drops_was_sent(fate: str | None, adapter: st
     )  # fmt: skip
     names = made.findings["field"].to_list()
     assert names.count("mbcf.sequence") + names.count("mbcf.retx") == found, names
+
+
+@pytest.mark.parametrize(
+    ("services", "threads", "programs"), [(1, [], 1), (0, [1], 1), (1, [1], 2), (2, [1, 4, 2], 6), (0, [], 1)]
+)
+def test_programs_of_one_machine_share_its_processor(services: int, threads: list[int], programs: int) -> None:
+    steps = [{"app": "raw-client", "options": {"threads": count}} for count in threads]
+    assert at_once({"services": [{"app": "raw-server"}] * services, "steps": steps}) == programs

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from linux import distribution, root
-from recipe import image, kernel, lz4, modules, packages, python, unpacking
+from recipe import image, kernel, lz4, modules, packages, python, releases, unpacking
 from recipe.errors import HostLacks, RecipeError
 from recipe.programs import PackageTree, beneath, libraries_for
 
@@ -165,18 +165,98 @@ def test_full_disk_is_the_reason_that_is_given_and_leaves_nothing(
     assert list((tmp_path / "out/cache").iterdir()) == []
 
 
-def test_image_with_python_names_the_release_that_it_is_made_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / "bin/apt-cache"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho 'E: No packages found' >&2\nexit 100\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+APT = """#!/bin/sh
+echo "$*" >>{folder}/asked
+show() {{
+    version=$1
+    while [ "$1" != --no-all-versions ]; do shift; done
+    shift
+    for name; do
+        printf 'Package: %s\\nVersion: %s\\nArchitecture: all\\nSHA256: x\\nDepends: libc6\\n\\n' "$name" "$version"
+    done
+}}
+case "$*" in
+indextargets*) cat {folder}/targets ;;
+*Dir::State::lists*show*) show 12 "$@" ;;
+*show*" libc6") show 13 "$@" ;;
+*update) exit {updated} ;;
+*) echo 'E: No packages found' >&2; exit 100 ;;
+esac
+"""
+TARGETS = """mirror/debian/ trixie main Debian
+mirror/debian/ trixie contrib Debian
+mirror/debian/ trixie-updates main Debian
+mirror/debian/ trixie-backports main Debian
+mirror/security/ trixie-security main Debian
+mirror/debian/ trixie main Debian
+other/apt/ stable main Another
+"""
+
+
+@pytest.fixture
+def newer_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """apt of a host whose own lists have nothing; those of other releases have each package, in version 12."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     monkeypatch.setattr(packages, "IMAGES", tmp_path)
+    releases.options.cache_clear()
+    set_apt(tmp_path, TARGETS)
+    return tmp_path
+
+
+def set_apt(folder: Path, targets: str, updated: int = 0) -> None:
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "targets").write_text(targets)
+    for name in ("apt-cache", "apt-get"):
+        (folder / "bin" / name).write_text(APT.format(folder=folder, updated=updated))
+        (folder / "bin" / name).chmod(0o755)
+
+
+def test_lists_of_another_release_come_from_the_mirrors_of_the_host(newer_host: Path) -> None:
+    found = packages.look_up(["python3.11-minimal"], "bookworm")["python3.11-minimal"]
+    assert (found.version, found.release) == ("12", "bookworm")
+    keys = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+    assert (newer_host / "out/cache/apt-bookworm/sources.list").read_text().splitlines() == [
+        f"deb {keys} mirror/debian/ bookworm main",
+        f"deb {keys} mirror/debian/ bookworm-updates main",
+        f"deb {keys} mirror/security/ bookworm-security main",
+    ]
+
+
+def test_lists_of_another_release_are_brought_up_to_date_once(newer_host: Path) -> None:
+    for name in ("python3.11-minimal", "python3-six"):
+        packages.look_up([name], "bookworm")
+    asked = (newer_host / "asked").read_text().splitlines()
+    assert sum(line.endswith("update") for line in asked) == 1
+
+
+def test_packages_of_an_earlier_release_run_with_the_c_library_of_the_image(
+    newer_host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        packages, "download", lambda found, _: {each.name: Path(f"{each.name} {each.version}") for each in found}
+    )
+    unpacked: list[str] = []
+    monkeypatch.setattr(packages, "unpack_all", lambda files: unpacked.extend(map(str, files)))
+    monkeypatch.setattr(python, "TOOLS", ["protobuf-compiler"])
+    python._Build(image.Workspace(newer_host, newer_host), "linux-python")._unpack(["python3.11-minimal"])
+    assert unpacked == ["libc6 13", "protobuf-compiler 12", "python3.11-minimal 12", "libpython3.11-dev 12"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "updated", "reason"),
+    [
+        ("archive/ noble main Ubuntu\n", 0, "apt has no lists of Debian here, from whose mirrors bookworm's come"),
+        (TARGETS, 100, "apt cannot read the lists of bookworm: no reason given"),
+    ],
+)
+def test_image_with_python_names_the_release_that_it_is_made_from(
+    newer_host: Path, targets: str, updated: int, reason: str
+) -> None:
+    set_apt(newer_host, targets, updated)
     empty = image.Contents(b"", b"", "6.12", "", [])
-    with pytest.raises(HostLacks, match=r"^package python3.11-minimal: .*; images with Python are made from Debian 12's"):
-        python.over(empty, image.Workspace(tmp_path, tmp_path), "linux-python")
+    words = f"^package python3.11-minimal: .*; images with Python are made from Debian 12's packages: {reason}"
+    with pytest.raises(HostLacks, match=words):
+        python.over(empty, image.Workspace(newer_host, newer_host), "linux-python")
 
 
 @pytest.mark.parametrize(("number", "status"), [(28, 3), (122, 3), (13, 4)])

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from recipe import cpio, image, kernel_config, modules, packages, sources
@@ -35,6 +36,12 @@ def test_a_checkout_that_make_cannot_build_in(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(image, "CHECKOUT", Path("/home/me/my checkout"))
     with pytest.raises(HostLacks, match="no image can be built in '/home/me/my checkout'"):
         check_host([])
+
+
+def test_host_of_another_architecture_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image.os, "uname", lambda: SimpleNamespace(machine="aarch64"))
+    with pytest.raises(HostLacks, match=r"^this host is aarch64, and images are built on x86-64 hosts: copy images/out"):
+        check_host([("/nonexistent", "gcc")])
 
 
 def test_the_compiler_of_a_manifest_is_the_one_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

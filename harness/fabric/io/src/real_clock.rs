@@ -204,7 +204,8 @@ impl RealRun {
     }
 
     fn read_clock(&mut self) {
-        self.now = Time::from_ns(monotonic_ns() - self.zero_ns);
+        // The clock of a virtual machine may step back by a part of a tick, as when it goes on elsewhere.
+        self.now = self.now.max(Time::from_ns(monotonic_ns().saturating_sub(self.zero_ns)));
     }
 
     /// Does all that is due by now.

@@ -36,7 +36,7 @@ def port_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -
     done, begun = stamp(arrival.high) <= end_ns, stamp(walked.by_copy("first_arrival")) <= end_ns
     came = copies.cells - owed.lost
     last_lost = walked.by_copy("last_lost")
-    bad = (kind == JOIN) | (kind == CRC) | (~owed.chance & (owed.lost > 0) & ~last_lost)
+    bad = (kind == JOIN) | (kind == CRC) | (~owed.chance & (owed.lost > 0) & ~last_lost & ~owed.arrives)
     perhaps = bad | (owed.chance & (kind == LOST) & (came > 0))
     over = ignored(segment, wire, pdus) if segment.encapsulation == LANE else []
     for number, port in enumerate(segment.ports):
@@ -45,7 +45,8 @@ def port_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -
         mine = copies.to == number
         counted[port, "tx_cells"] = _sum(sent.cells, left, started)
         counted[port, "tx_pdus"] = _sum(np.ones_like(sent.cells), left, started)
-        counted[port, "rx_cells"] = _sum(came, mine & done, mine & begun)
+        most = _sum(came, mine & done, mine & begun)
+        counted[port, "rx_cells"] = most[0] - int(owed.lacks[mine & done].sum()), most[1]
         counted[port, "rx_pdus"] = _sum(np.ones_like(came), mine & done & owed.arrives, mine & begun & owed.arrives)
         counted[port, "bad_pdus"] = _sum(np.ones_like(came), mine & done & bad, mine & begun & perhaps)
         counted[port, "cells_tagged"] = _tagged(segment, walked, number, bool(left.all()))
@@ -98,7 +99,7 @@ def channel_counts(segment: Atm, wire: Wire, walked: Walk, owed: Due) -> Counted
     before = owed.chance & ~behind & np.isin(reason, (CELL_LOSS, HEADER_ERROR))
     unsure = owed.chance & (before | ~known)
     # Of a PDU that a line struck on its way in, it is not known which of its cells came.
-    missing = np.where(unsure, owed.lost, 0)
+    missing = np.where(unsure, owed.lost, 0) + owed.lacks
     reasons = walked.by_copy("reasons")
     names = np.array([*segment.ports, SERVICES])
     counted: Counted = {}

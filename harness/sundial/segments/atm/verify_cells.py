@@ -18,6 +18,7 @@ from sundial.expect.atm import CELL_OCTETS, CELL_PAYLOAD
 from sundial.observe.erf import CELL, CELL_HEADER, ERF_HEADER, erf_octets, read_erf
 from sundial.observe.octets import Octets
 from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_channels import services_port
 from sundial.segments.atm.verify_fates import CRC, NO_COPY
 from sundial.segments.atm.verify_lines import NS, Sent, stamp
 from sundial.segments.atm.verify_pdus import FROM_ADAPTER, TO_ADAPTER, Pdus, at_records, check_records, check_stamps, of
@@ -65,6 +66,11 @@ class Expected:
     """As many may be wrong."""
     copy: Numbers
     """A number of the PDU on its way."""
+    most: Numbers
+    """As many cells of that PDU come at the most."""
+    ordered: Mask
+    """PDUs of its channel come in this order; those of the services in the order in which they had them, which the
+    stamps may not tell."""
     known: Mask
     """Else only bounds of its time are."""
 
@@ -164,7 +170,7 @@ def _left(sent: Sent) -> Expected:
     nothing = np.zeros(len(which), np.bool_)
     return Expected(
         stamp(at.low), stamp(at.high), sent.place[which], number, sent.vci[which], number == sent.cells[which] - 1,
-        nothing.astype(np.int64), ~nothing, nothing.astype(np.int64), which, ~nothing,
+        nothing.astype(np.int64), ~nothing, nothing.astype(np.int64), which, sent.cells[which], ~nothing, ~nothing,
     )  # fmt: skip
 
 
@@ -175,16 +181,17 @@ def _arrived(segment: Atm, walked: Walk, owed: Due, number: int) -> Expected:
     assert cells is not None
     copy = place[cells.copy]
     last = cells.place == walked.copies.cells[copy] - 1
-    sure = ~owed.chance[copy]
+    sure = ~owed.chance[copy] & ((owed.lacks[copy] == 0) | last)
     clp = np.where(walked.clp[copy] == UNKNOWN_CLP, UNKNOWN_CLP, cells.clp)
     # A PDU that is not handed on may have been damaged, too.
     damages = [_damages(segment, each) for each in range(len(segment.ports) + 1)]
     lines = np.array(damages, np.int64)
+    most = np.where(owed.chance, walked.copies.cells - owed.lost, walked.copies.cells)[copy]
     bits = np.where(owed.arrives[copy], 0, lines[walked.copies.sender[copy], 0] + lines[number, 1])
     return Expected(
         stamp(cells.arrival.low), stamp(cells.arrival.high), walked.copies.pdu[copy], cells.place,
-        walked.copies.vci[copy], last, clp, sure, bits, cells.copy,
-        outcome.known[cells.copy],
+        walked.copies.vci[copy], last, clp, sure, bits, cells.copy, most,
+        walked.copies.sender[copy] != services_port(segment), outcome.known[cells.copy],
     )  # fmt: skip
 
 
@@ -240,25 +247,68 @@ def _which(expected: Expected, own: Seen, pdus: Pdus) -> tuple[Numbers, Mask]:
 
 
 def _in_order(expected: Expected, loose: Numbers, own: Seen, pdus: Pdus) -> tuple[Numbers, Mask]:
-    """Each cell is the next of its channel with its octets and its payload type, where those between may be lost."""
+    """Each cell is the next of its channel with its octets and its payload type, where those between may be lost, and
+    no PDU has more than it can have left."""
     place, there = np.zeros(len(own.octets.begin), np.int64), np.zeros(len(own.octets.begin), np.bool_)
-    vci, pt, at = own.numbers("vci"), own.numbers("pt"), own.numbers("time_ns")
+    vci, at, pt = own.numbers("vci"), own.numbers("time_ns"), own.numbers("pt")
     for channel in np.unique(vci).tolist():
-        ahead = loose[expected.vci[loose] == channel].tolist()
-        next_ = 0
+        ahead = _Ahead(expected, loose[expected.vci[loose] == channel], pdus.sent)
         for record in np.flatnonzero(vci == channel).tolist():
-            came = int.from_bytes(own.octets.frame(record))
-            for index in range(next_, len(ahead)):
-                cell = ahead[index]
-                begin = int(pdus.sent.begin[expected.pdu[cell]] + CELL_PAYLOAD * expected.number[cell])
-                sent = int.from_bytes(pdus.sent.data[begin : begin + CELL_PAYLOAD].tobytes())
-                within = expected.low_ns[cell] <= at[record] <= expected.high_ns[cell]
-                if within and pt[record] == expected.last[cell] and (came ^ sent).bit_count() <= expected.bits[cell]:
-                    place[record], there[record], next_ = cell, True, index + 1
-                    break
-                if expected.sure[cell]:
-                    break
+            cell = ahead.take(int(at[record]), bool(pt[record]), own.octets.frame(record))
+            if cell is not None:
+                place[record], there[record] = cell, True
     return place, there
+
+
+class _Ahead:
+    """The cells that a channel may still show, PDU behind PDU."""
+
+    def __init__(self, expected: Expected, cells: Numbers, sent: Octets) -> None:
+        self.expected, self.sent = expected, sent
+        self.waiting: dict[int, list[int]] = {}
+        self.left: dict[int, int] = {}
+        self.earliest: dict[int, int] = {}
+        """When a cell of a PDU, or of one behind it, can come."""
+        earliest = np.minimum.accumulate(expected.low_ns[cells][::-1])[::-1]
+        for cell, low in zip(cells.tolist(), earliest.tolist(), strict=True):
+            if not expected.most[cell]:
+                continue
+            copy = int(expected.copy[cell])
+            self.waiting.setdefault(copy, []).append(cell)
+            self.left[copy] = int(expected.most[cell])
+            self.earliest.setdefault(copy, low)
+
+    def take(self, at: int, last: bool, octets: bytes) -> int | None:
+        """The cell that came then, which is over with it, and so is what can come no more."""
+        over: list[int] = []
+        took = None
+        for copy, cells in self.waiting.items():
+            if at < self.earliest[copy]:
+                break
+            found = next((place for place, cell in enumerate(cells) if self._is(cell, at, last, octets)), None)
+            # What must still come is not before this one.
+            due = any(self.expected.sure[cell] and at <= self.expected.high_ns[cell] for cell in cells[:found])
+            if found is not None and not due:
+                took, self.left[copy], self.waiting[copy] = cells[found], self.left[copy] - 1, cells[found + 1 :]
+                if not self.left[copy] or not self.waiting[copy]:
+                    over.append(copy)
+                break
+            if due and self.expected.ordered[cells[0]]:
+                return None
+            if self.expected.ordered[cells[0]] or at > self.expected.high_ns[cells[-1]]:
+                over.append(copy)
+        if took is not None:
+            for copy in over:
+                del self.waiting[copy]
+        return took
+
+    def _is(self, cell: int, at: int, last: bool, octets: bytes) -> bool:
+        expected = self.expected
+        if not expected.low_ns[cell] <= at <= expected.high_ns[cell] or last != expected.last[cell]:
+            return False
+        begin = int(self.sent.begin[expected.pdu[cell]] + CELL_PAYLOAD * expected.number[cell])
+        own = int.from_bytes(self.sent.data[begin : begin + CELL_PAYLOAD].tobytes())
+        return (own ^ int.from_bytes(octets)).bit_count() <= int(expected.bits[cell])
 
 
 def _struck(pdus: Pdus, walked: Walk, owed: Due, number: int, expected: Expected, own: Seen) -> pl.DataFrame:

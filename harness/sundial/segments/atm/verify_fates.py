@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from sundial.expect.atm import CELL_PAYLOAD
 from sundial.seams.fate import Cells, Spoiled
 from sundial.segments.atm.model import Atm
-from sundial.segments.atm.verify_lines import stamp
+from sundial.segments.atm.verify_lines import NS, stamp
 from sundial.segments.atm.verify_output import Copies
 from sundial.segments.atm.verify_pdus import Pdus, at_records, of
 from sundial.segments.atm.verify_queue import PASSED, WORDS
+from sundial.verify.frames import INBOUND
 from sundial.verify.wire import Mask, Numbers
 
 SERVICES = "service"
@@ -85,27 +86,72 @@ def read_fates(segment: Atm, pdus: Pdus) -> Fates:
     )
 
 
-def assigned(fates: Fates, pdus: Pdus, copies: Copies) -> Fates:
-    """With the copy of each that has the same bytes, channel and end: the latest that had left by then."""
-    left = stamp(copies.left.low)
-    content, seen = pdus.content[copies.pdu], pdus.content[fates.record]
-    copy = fates.copy.copy()
-    for towards, end in ((True, copies.to), (False, copies.sender)):
-        which = np.flatnonzero((fates.kind != CRC) & (fates.towards == towards) & (fates.kind != UNKNOWN))
-        asked = pl.DataFrame(
-            {"at": pdus.time_ns[fates.record][which], "vci": pdus.vci[fates.record][which], "fate": which,
-             "end": fates.port[which], "content": seen[which]}
-        ).sort("at")  # fmt: skip
-        known = pl.DataFrame(
-            {"at": left, "vci": copies.sent_vci, "end": end, "content": content, "copy": np.arange(len(copies))}
-        ).sort("at")
-        keys = ["vci", "end", "content"]
-        pairs = asked.join_asof(known, on="at", by=keys, check_sortedness=False).drop_nulls("copy")
-        copy[pairs["fate"].to_numpy()] = pairs["copy"].to_numpy()
-    damaged = np.flatnonzero(fates.kind == CRC)
+def assigned(segment: Atm, fates: Fates, pdus: Pdus, copies: Copies) -> Fates:
+    """With the copy of each that has the same bytes, channel and end. Of several alike, what was lost on the way into
+    the switch or by its queue is the latest that had come so far; what leaves the queue is in order."""
+    copy, joins = fates.copy.copy(), copies.joins.low
+    into = (fates.kind != UNKNOWN) & ~fates.towards
+    queued = (fates.kind != UNKNOWN) & fates.towards & np.isin(fates.reason, list(QUEUE_WORDS))
+    for which, end, came in (
+        (into, copies.sender, joins - segment.cell_latency * NS),
+        (queued, copies.to, joins),
+    ):
+        own = _alike(pdus, fates.record[which], at=pdus.time_ns[fates.record[which]], end=fates.port[which])
+        known = _alike(pdus, copies.pdu, vci=copies.sent_vci, at=stamp(came), end=end)
+        copy[which] = _latest(own, known)
+    behind = np.flatnonzero((fates.kind != UNKNOWN) & ~into & ~queued)
+    copy[behind] = _in_order(segment, fates, behind, pdus, copies, np.setdiff1d(np.arange(len(copies)), copy))
+    damaged = np.flatnonzero((fates.kind == CRC) & (copy == NO_COPY))
     if len(damaged):
-        copy[damaged] = _damaged(fates, damaged, pdus, copies, left)
+        copy[damaged] = _damaged(fates, damaged, pdus, copies, stamp(copies.left.low))
     return replace(fates, copy=copy)
+
+
+_KEYS = ["vci", "end", "content"]
+
+
+def _alike(pdus: Pdus, records: Numbers, **columns: Numbers) -> pl.DataFrame:
+    """Of some records, what tells which are alike: `columns`, beside channel and content."""
+    own = {"vci": pdus.vci[records], "content": pdus.content[records], **columns}
+    return pl.DataFrame(own).with_columns(row=pl.int_range(pl.len()))
+
+
+def _latest(asked: pl.DataFrame, known: pl.DataFrame) -> Numbers:
+    """Of each that is asked about, the latest that is known `at` its time, or NO_COPY. No two are one."""
+    known = known.sort("at").with_columns(number=pl.int_range(pl.len()).over(_KEYS))
+    asked = asked.sort("at").with_columns(behind=pl.int_range(pl.len()).over(_KEYS))
+    pairs = asked.join_asof(known.drop("row"), on="at", by=_KEYS, check_sortedness=False).with_columns(
+        number=pl.col("behind") + (pl.col("number") - pl.col("behind")).cum_min(reverse=True).over(_KEYS)
+    )
+    found = pairs.join(known.drop("at"), on=[*_KEYS, "number"], how="left", maintain_order="left").sort("row")
+    return found["row_right"].fill_null(NO_COPY).to_numpy()
+
+
+def _in_order(segment: Atm, fates: Fates, which: Numbers, pdus: Pdus, copies: Copies, left: Numbers) -> Numbers:
+    """Of fates behind the queue, each the copy whose turn it is, of those that are `left`. What arrived had its turn
+    too; a lost cell is over when it would have come."""
+    record, channel = fates.record[which], ["sent_vci", "end", "content"]
+    lines = np.array([*(segment.cell_time_units(port) // NS for port in segment.ports), 0])
+    lines += [*segment.by_port(segment.propagation), 0]
+    over = pdus.time_ns[record] + np.where(fates.kind[which] == LOST, lines[fates.port[which]], 0)
+    came = np.flatnonzero((pdus.direction == INBOUND) & ~pdus.fate)
+    turns = _alike(pdus, copies.pdu[left], vci=copies.vci[left], sent_vci=copies.sent_vci[left], end=copies.to[left],
+                   at=copies.joins.likely[left], copy=left)  # fmt: skip
+    known = turns.unique(channel).drop("at", "copy", "row")
+    own = _alike(pdus, record, end=fates.port[which], at=over).rename({"vci": "sent_vci"})
+    seen = pl.concat(
+        [own.join(known, on=channel),
+         _alike(pdus, came, end=pdus.port[came], at=pdus.time_ns[came]).drop("row").join(known, on=_KEYS)],
+        how="diagonal",
+    )  # fmt: skip
+    number = pl.int_range(pl.len()).over([*_KEYS, "sent_vci"]).alias("number")
+    turns = turns.sort("at", maintain_order=True).with_columns(number).drop("row", "at")
+    pairs = seen.sort("at", maintain_order=True).with_columns(number).drop_nulls("row")
+    pairs = pairs.join(turns, on=[*_KEYS, "sent_vci", "number"])
+    found = np.full(len(which), NO_COPY)
+    found[pairs["row"].to_numpy()] = pairs["copy"].to_numpy()
+    early = (found != NO_COPY) & (stamp(copies.left.low)[found] > pdus.time_ns[record])
+    return np.where(early, NO_COPY, found)
 
 
 def _damaged(fates: Fates, which: Numbers, pdus: Pdus, copies: Copies, left: Numbers) -> Numbers:

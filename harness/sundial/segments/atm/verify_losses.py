@@ -23,7 +23,7 @@ from sundial.segments.atm.verify_channels import services_port
 from sundial.segments.atm.verify_fates import CELL_LOSS, CRC, HEADER_ERROR, JOIN, LOST, NO_COPY, QUEUE_WORDS, Fates
 from sundial.segments.atm.verify_lines import NS, stamp
 from sundial.segments.atm.verify_pdus import Pdus, at_records, crc_32, of
-from sundial.segments.atm.verify_queue import CLP_1, EARLY, PARTIAL, POLICED, QUEUE_FULL, VC_FULL, WORDS
+from sundial.segments.atm.verify_queue import CLP_1, EARLY, PARTIAL, PASSED, POLICED, QUEUE_FULL, VC_FULL, WORDS
 from sundial.segments.atm.verify_times import Due, Walk, faulty, line_to
 from sundial.verify.chance import hardly
 from sundial.verify.findings import Finding, as_table
@@ -53,7 +53,7 @@ def _discarded(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) ->
     reason = np.array(WORDS)[walked.by_copy("reason")]
     early = walked.by_copy("reason") == POLICED
     port = np.where(early, copies.sender, copies.to)
-    missing = sure & (lost > 0) & ~fated & (high <= _end(wire))
+    missing = sure & (lost > 0) & ~fated & ~walked.completed & (high <= _end(wire))
 
     def comments(which: Numbers) -> list[str]:
         columns = (each[which[:MOST]].tolist() for each in (reason, lost, copies.cells, early, ports[port]))
@@ -119,8 +119,12 @@ def _by_chance(segment: Atm, pdus: Pdus, walked: Walk, owed: Due) -> Iterator[pl
     comment = pdus.table["comment"].to_numpy()[record]
     waiting, surely = walked.by_copy("most_waiting")[which], walked.by_copy("lost")[which]
     some = copies.take(which)
+    reasons = walked.by_copy("reasons")[which]
     cases = zip(some.sender.tolist(), some.to.tolist(), waiting.tolist(), fate.tolist(), strict=True)
     allowed = np.array([_allowed(segment, fates, *case) for case in cases], np.bool_)
+    # What arithmetic discards may be the first that is lost.
+    number = [QUEUE_WORDS.get(each, PASSED) for each in fates.reason[fate].tolist()]
+    allowed |= (reasons[np.arange(len(which)), number] > 0) & (np.array(number) != PASSED)
     yield at_records(pdus.name, "fate", ~allowed, records[record],
                      of(~allowed, "what this segment's lines and queues do"), of(~allowed, "{}", comment))  # fmt: skip
     least = np.where(owed.lost[which] < surely, surely, 0)

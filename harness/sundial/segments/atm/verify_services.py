@@ -19,25 +19,21 @@ from sundial.segments.atm.verify_channels import (
     NOWHERE,
     services_port,
 )
-from sundial.segments.atm.verify_fates import Fates
 from sundial.segments.atm.verify_lines import NS, Times, stamp
-from sundial.segments.atm.verify_output import Copies, Outcome
+from sundial.segments.atm.verify_output import Copies
 from sundial.segments.atm.verify_pdus import Pdus
 from sundial.segments.atm.verify_turns import in_turn
 from sundial.verify.frames import INBOUND
 from sundial.verify.wire import Mask, Numbers, queue_starts
 
-_OPCODE, _TRANSACTION = 5, 8
-"""Places in an LE control frame: low octet of the opcode, transaction of four octets."""
+_ANSWER, _OPCODE, _TRANSACTION = 4, 5, 8
+"""Places in an LE control frame: high octet of the opcode, which is 0 of a request, low octet, transaction of four
+octets."""
 
 
-def sent_by_services(
-    segment: Atm, pdus: Pdus, copies: Copies, there: Numbers, arrived: Outcome, fates: Fates
-) -> Copies:
-    """What LES, LECS and BUS sent, a copy for each port that it went to, one behind another on their line."""
-    lost = (arrived.lost > 0) | np.isin(there, fates.copy)
-    got = there[~lost]
-    ready = arrived.arrival.take(~lost)
+def sent_by_services(segment: Atm, pdus: Pdus, copies: Copies, got: Numbers, ready: Times) -> Copies:
+    """What LES, LECS and BUS sent, a copy for each port that it went to, one behind another on their line; `got`: the
+    copies that came to them, each whole when it is `ready`."""
     # What is done on an arrival is done at a whole ps.
     ready = Times(*(-(-each // UNITS_PER_PS) * UNITS_PER_PS for each in (ready.likely, ready.low, ready.high)))
     ready += segment.lan_emulation.service_latency * NS
@@ -136,8 +132,8 @@ def _sendings(copies: Copies, got: Numbers) -> pl.DataFrame:
 
 
 def _answers(segment: Atm, pdus: Pdus, copies: Copies, got: Numbers, ready: Times) -> pl.DataFrame:
-    """LECS and LES send on a message as it came, or answer one: of equal opcode and transaction. What they sent is what
-    ports received or lost."""
+    """LECS and LES send on a message as it came, or answer a request of equal opcode and transaction. What they sent is
+    what ports received or lost."""
     services = services_port(segment)
     messages = np.isin(pdus.vci, (CONFIGURATION, CONTROL, DISTRIBUTE))
     came = messages & (pdus.direction == INBOUND)
@@ -149,8 +145,9 @@ def _answers(segment: Atm, pdus: Pdus, copies: Copies, got: Numbers, ready: Time
     cause = np.flatnonzero(np.isin(copies.sent_vci[got], (CONFIGURATION, CONTROL)))
     sources = copies.pdu[got][cause]
     known = pl.DataFrame(
-        {"at": stamp(ready.likely[cause]), "cause": cause, "content": pdus.content[sources],
+        {"at": stamp(ready.low[cause]), "cause": cause, "content": pdus.content[sources],
          "opcode": pdus.sent.take(sources).number(_OPCODE, 1),
+         "asks": pdus.sent.take(sources).number(_ANSWER, 1) == 0,
          "transaction": pdus.sent.take(sources).number(_TRANSACTION, 4), "end": copies.sender[got][cause]}
     ).sort("at")  # fmt: skip
     asked = pl.DataFrame(
@@ -159,10 +156,9 @@ def _answers(segment: Atm, pdus: Pdus, copies: Copies, got: Numbers, ready: Time
          "transaction": pdus.sent.take(seen).number(_TRANSACTION, 4), "end": to[seen]}
     ).sort("at")  # fmt: skip
     passed_on = asked.join_asof(known.select("at", "cause", "content"), on="at", by="content", check_sortedness=False)
-    answered = asked.join_asof(
-        known.select("at", "opcode", "transaction", "end", "cause"), on="at", by=["opcode", "transaction", "end"],
-        check_sortedness=False,
-    )  # fmt: skip
+    keys = ["opcode", "transaction", "end"]
+    requests = known.filter("asks").select("at", *keys, "cause")
+    answered = asked.join_asof(requests, on="at", by=keys, check_sortedness=False)
     both = passed_on.with_columns(
         cause=pl.coalesce("cause", answered["cause"]),
         to=pl.when(pl.col("vci") == DISTRIBUTE).then(NOWHERE).otherwise("end"),

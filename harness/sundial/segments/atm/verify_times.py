@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sundial.expect.atm import CELL_OCTETS, LANE, cell_time_units
+from sundial.expect.atm import CELL_OCTETS, CELL_PAYLOAD, LANE, cell_time_units
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.model_parts import Faults
 from sundial.segments.atm.verify_channels import (
@@ -48,6 +48,8 @@ class Walk:
     """Of each copy: which of the fates is its own, or NO_COPY."""
     places: list[Numbers]
     outcomes: list[Outcome]
+    completed: Mask
+    """Copies without a fate that may lack cells: those of the PDU before on the channel stand in for them."""
     clp: Numbers
     """Of the first cell of each copy, as it leaves the switch."""
     tagged: Numbers
@@ -81,16 +83,19 @@ def walk(segment: Atm, pdus: Pdus, *, keep_cells: bool) -> Walk:
     copies = all_copies(parts)
     done: list[Outcome] = []
     if segment.encapsulation == LANE:
-        first = assigned(fates, pdus, copies)
+        first = assigned(segment, fates, pdus, copies)
+        completed = _completed(segment, pdus, copies, first)
         there = np.flatnonzero(copies.to == service)
-        at_services = _to(segment, copies, there, policed, first, service, keep_cells=False)
-        own = sent_by_services(segment, pdus, copies, there, at_services, first)
+        at_services = _to(segment, copies, there, policed, first, completed, service, keep_cells=False)
+        lost = np.isin(there, first.copy) | (at_services.lost > 0) & ~completed[there]
+        own = sent_by_services(segment, pdus, copies, there[~lost], at_services.arrival.take(~lost))
         copies = all_copies([copies, own])
         done = [at_services]
-    fates = assigned(fates, pdus, copies)
+    fates = assigned(segment, fates, pdus, copies)
+    completed = _completed(segment, pdus, copies, fates)
     places = [np.flatnonzero(copies.to == number) for number in range(len(segment.ports))]
     outcomes = [
-        _to(segment, copies, place, policed, fates, number, keep_cells=keep_cells)
+        _to(segment, copies, place, policed, fates, completed, number, keep_cells=keep_cells)
         for number, place in enumerate(places)
     ]
     if done:
@@ -99,7 +104,34 @@ def walk(segment: Atm, pdus: Pdus, *, keep_cells: bool) -> Walk:
     known = fates.copy != NO_COPY
     fate[fates.copy[known]] = np.flatnonzero(known)
     clp = policed.first(copies)
-    return Walk(sent, copies, fates, fate, places, outcomes + done, clp, policed.count())
+    return Walk(sent, copies, fates, fate, places, outcomes + done, completed, clp, policed.count())
+
+
+def _completed(segment: Atm, pdus: Pdus, copies: Copies, fates: Fates) -> Mask:
+    """Copies without a fate behind one that lost cells, but not all, and began with the same octets. If that lost its
+    last cell, the others may be the beginning of this one: where a line or a queue took that of its own, it is whole
+    for all that."""
+    lost, whole = np.zeros(len(copies), np.int64), np.ones(len(copies), np.bool_)
+    known = fates.copy != NO_COPY
+    whole[fates.copy[known]] = False
+    some = known & (fates.kind == LOST)
+    lost[fates.copy[some]] = fates.lost[some]
+    found = np.zeros(len(copies), np.bool_)
+    order, before, same = _neighbours(copies, lost < copies.cells)
+    head = pdus.sent.heads(CELL_PAYLOAD).hashes()[copies.pdu]
+    found[order] = same & whole[order] & (lost[before] > 0) & (head[order] == head[before])
+    return found
+
+
+def _neighbours(copies: Copies, among: Mask) -> tuple[Numbers, Numbers, Mask]:
+    """Some copies in the order of their channels, the place of the one before each, and whether it is of the same."""
+    order = np.lexsort((copies.joins.likely, copies.sender, copies.vci, copies.to))
+    order = order[among[order]]
+    before = np.append(0, order[:-1])[: len(order)]
+    same = np.append(False, np.ones(len(order), np.bool_))[: len(order)]
+    for channel in (copies.to, copies.vci, copies.sender):
+        same &= channel[order] == channel[before]
+    return order, before, same
 
 
 def _whole(segment: Atm, pdus: Pdus) -> Mask:
@@ -205,10 +237,19 @@ def line_to(segment: Atm, number: int) -> tuple[int, int]:
 
 
 def _to(
-    segment: Atm, copies: Copies, place: Numbers, policed: _Policed, fates: Fates, number: int, *, keep_cells: bool
+    segment: Atm,
+    copies: Copies,
+    place: Numbers,
+    policed: _Policed,
+    fates: Fates,
+    completed: Mask,
+    number: int,
+    *,
+    keep_cells: bool,
 ) -> Outcome:
     own = copies.take(place)
-    unsure, fated = np.zeros((2, len(copies)), np.bool_)
+    unsure = completed & _by_port(segment, "from")[copies.sender]
+    fated = unsure.copy()
     fated[fates.copy[fates.copy != NO_COPY]] = True
     unsure[fates.copy[fates.random & ~fates.towards & (fates.copy != NO_COPY)]] = True
     for sender, action in policed.unknown.items():
@@ -244,6 +285,8 @@ class Due:
     """It is whole, and behind a PDU that may have lost its last cell."""
     lost: Numbers
     """Cells, by arithmetic or by chance."""
+    lacks: Numbers
+    """Cells that may be lost beside those: others stand in for them."""
 
 
 def due(segment: Atm, walked: Walk) -> Due:
@@ -251,23 +294,21 @@ def due(segment: Atm, walked: Walk) -> Due:
     copies, fates = walked.copies, walked.fates
     fated = walked.fate != NO_COPY
     known = walked.by_copy("known")
-    faulty = np.array([faults_to(segment, number) for number in range(len(segment.ports) + 1)])
+    faulty = _by_port(segment, "to")
     kind = np.where(fated, _of(fates.kind, walked.fate), -1)
     random = fated & _of(fates.random, walked.fate).astype(bool)
     chance = fated & (kind != JOIN) & (random | ~known | faulty[copies.to])
     lost = np.where(chance, np.where(kind == LOST, _of(fates.lost, walked.fate), 0), walked.by_copy("lost"))
-    order = np.lexsort((copies.joins.likely, copies.sender, copies.vci, copies.to))
-    order = order[lost[order] < copies.cells[order]]
-    before = np.append(0, order[:-1])[: len(order)]
-    same = np.append(False, np.ones(len(order), np.bool_))[: len(order)]
-    for channel in (copies.to, copies.vci, copies.sender):
-        same &= channel[order] == channel[before]
+    order, before, same = _neighbours(copies, lost < copies.cells)
     whole = (lost[order] == 0) & (kind[order] != CRC)
     must, may = np.zeros((2, len(copies)), np.bool_)
     must[order] = whole & same & ~chance[before] & walked.by_copy("last_lost")[before]
     may[order] = whole & same & chance[before] & (lost[before] > 0)
+    struck = walked.completed & (faulty[copies.to] | _by_port(segment, "from")[copies.sender])
+    must &= ~struck
     joined_ = must | (may & (kind == JOIN))
-    return Due((lost == 0) & ~chance & ~joined_, chance, must, may, lost)
+    lacks = np.where(struck, copies.cells - 1 - lost, 0)
+    return Due(((lost == 0) | walked.completed) & ~chance & ~joined_, chance, must, may, lost, lacks)
 
 
 def _of(column: Numbers | Mask, place: Numbers) -> Numbers:
@@ -275,9 +316,9 @@ def _of(column: Numbers | Mask, place: Numbers) -> Numbers:
     return np.asarray(column[place] if len(column) else np.zeros(len(place), column.dtype))
 
 
-def faults_to(segment: Atm, number: int) -> bool:
-    """Whether the line to a port loses or damages cells."""
-    return number < len(segment.ports) and faulty(segment.faults(f"to {segment.ports[number]}"))
+def _by_port(segment: Atm, way: str) -> Mask:
+    """Whether the line `from` or `to` each port, and then the services, loses or damages cells."""
+    return np.array([*(faulty(segment.faults(f"{way} {port}")) for port in segment.ports), False])
 
 
 def faulty(faults: Faults) -> bool:

@@ -13,6 +13,7 @@ import polars as pl
 from sundial.model.program_events import KILL, RESTART
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.corruption import intact, through_ip
+from sundial.verify.frames import cut_off
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
 from sundial.verify.headers.ports import homes, next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
@@ -51,6 +52,7 @@ def check_headers(
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
     waits = arp.unresolved(taken, homes(ports), read)
+    lost = arp.overflow(taken, homes(ports), read)
     routers = set(ports.filter("forwards")["machine"])
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     made = sent
@@ -73,7 +75,9 @@ def check_headers(
                 packets=packets.clear() if network is None else packets,
                 exact_time=run.clock == "virtual",
             ),
-            ip.check_ip(sent, hops, waits, of_users),
+            ip.check_ip(
+                sent, hops, arp.both(waits, lost.stretches), lost.headless, cut_off(frames, length_ns(run)), of_users
+            ),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(
                 through_ip(frames), sent, read, {name: each for name, each in waits.items() if name in routers}
@@ -83,7 +87,12 @@ def check_headers(
     )
 
 
+def length_ns(run: RunDirectory) -> int | None:
+    """When a run ended, if that is known."""
+    end_ns = (run.counters or {}).get("virtual_ns")
+    return end_ns if isinstance(end_ns, int) else None
+
+
 def _end_ns(run: RunDirectory) -> int | None:
     """When a run of the virtual clock ended."""
-    end_ns = (run.counters or {}).get("virtual_ns")
-    return end_ns if run.clock == "virtual" and isinstance(end_ns, int) else None
+    return length_ns(run) if run.clock == "virtual" else None

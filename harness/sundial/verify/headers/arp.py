@@ -5,6 +5,7 @@ only to neighbours whose addresses it has received."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -32,10 +33,16 @@ _PUNCTUAL = "linux"
 """The platform on which no two questions are nearer."""
 Stretches = Mapping[str, Sequence[tuple[int, int]]]
 """By machine: from when until when, in ns."""
+HELD_NS = 30_000_000_000
+"""The longest that fragments of one datagram are apart (ipfrag_time)."""
 TRIES = 3
 """Requests without an answer after which Linux drops what waits for one (its mcast_solicit); lwIP does after five."""
 RETRY_NS = 1_100_000_000
 """Its time between them (retrans_time), and what a machine may take besides."""
+
+QUEUED = 12
+"""Packets that Linux surely keeps for a neighbour without an address: 212,992 bytes (unres_qlen_bytes), of which one of
+9,000 bytes takes up to 17,000. A newer packet takes the place of the oldest."""
 
 PACKET = ("row", "end", "time_ns", "domain", "eth_type", "eth_target", "static_arp", "inner")
 """What is needed of each packet."""
@@ -202,14 +209,16 @@ def unresolved(
     frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
 ) -> dict[str, list[tuple[int, int]]]:
     """By machine: stretches in which it asked for an address, TRIES times in a row, and had no answer. What it has for
-    that address meanwhile is dropped, and no capture shows it. `machines`: by `end`. A question that the machine's own
-    adapter dropped was asked; an answer to another station, which a hub brings to all, is not taken."""
+    that address meanwhile is dropped, and no capture shows it; nor does one show what waits for an answer when the run
+    ends. `machines`: by `end`. A question that the machine's own adapter dropped was asked; an answer to another
+    station, which a hub brings to all, is not taken."""
     fields = _at_ports(frames, read)
     open_runs: dict[tuple[str, int], list[int]] = {}
     going_on: set[tuple[str, int]] = set()
     """Whose run follows a whole one at once: what waits for lwIP's fourth and fifth request is dropped as well."""
     found: dict[str, list[tuple[int, int]]] = {}
     own: dict[str, int] = {}
+    latest_ns: int = frames["time_ns"].max() or 0  # type: ignore[assignment]
     columns = fields.select("end", "time_ns", "direction", "arp_op", "arp_sha", "arp_spa", "arp_tpa", "eth_target")
     for end, at_ns, way, kind, mac, sender, target, to in columns.iter_rows():
         if end not in machines:
@@ -234,9 +243,63 @@ def unresolved(
                 (going_on.discard if late else going_on.add)(key)
             run.append(at_ns)
     for (end, target), run in open_runs.items():
-        if len(run) == TRIES or (end, target) in going_on:
+        waits = bool(run) and run[-1] + RETRY_NS > latest_ns
+        if waits or len(run) == TRIES or (end, target) in going_on:
             found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
     return found
+
+
+def asking(
+    frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
+) -> dict[str, list[tuple[str, int, int]]]:
+    """By machine: for which address it asked, from when, and when it had an answer, or asked last. `machines`: by
+    `end`."""
+    begun: dict[tuple[str, str], int] = {}
+    last: dict[tuple[str, str], int] = {}
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    fields = _at_ports(frames, read).with_columns(sender=address_text("arp_spa"), asked=address_text("arp_tpa"))
+    for end, at_ns, way, kind, to, sender, asked in fields.select(
+        "end", "time_ns", "direction", "arp_op", "eth_target", "sender", "asked"
+    ).iter_rows():
+        if end not in machines:
+            continue
+        if way == OUTBOUND and kind == REQUEST and to == BROADCAST:
+            begun.setdefault((end, asked), at_ns)
+            last[end, asked] = at_ns
+        elif way == INBOUND and (end, sender) in begun:
+            found.setdefault(machines[end], []).append((sender, begun.pop((end, sender)), at_ns))
+    for (end, asked), at_ns in begun.items():
+        found.setdefault(machines[end], []).append((asked, at_ns, last[end, asked] + RETRY_NS))
+    return found
+
+
+@dataclass(frozen=True)
+class Overflow:
+    """What machines dropped of their own while they asked for a neighbour, before any capture shows it."""
+
+    stretches: Stretches
+    headless: pl.Series
+    """Rows of fragments, wherever they were seen, whose datagram lost its first ones so."""
+
+
+def overflow(frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]) -> Overflow:
+    """Of the machines by `end`. A queue that was full is sent at once when the answer comes: QUEUED packets or more."""
+    stretches: dict[str, list[tuple[int, int]]] = {}
+    rows = [pl.Series([], dtype=frames.schema["row"])]
+    at_ns, packets = pl.col("time_ns"), frames.filter(pl.col("ip_id").is_not_null(), pl.col("fate").is_null())
+    for name, asked in asking(frames, machines, read).items():
+        ends = [end for end, machine in machines.items() if machine == name]
+        sent = packets.filter(pl.col("end").cast(pl.String).is_in(ends), pl.col("direction") == OUTBOUND)
+        for _, begin, end in asked:
+            flushed = sent.filter(at_ns.is_between(end, end + RETRY_NS)).sort("time_ns", "row")
+            if flushed.head(QUEUED).height < QUEUED:
+                continue
+            stretches.setdefault(name, []).append((begin, end))
+            first = flushed.head(1)
+            if first["fragment_offset"].item():
+                same = [pl.col(column) == first[column].item() for column in ("source", "target", "ip_id")]
+                rows.append(packets.filter(*same, at_ns.is_between(end, end + HELD_NS))["row"])
+    return Overflow(stretches, pl.concat(rows))
 
 
 def questions(
@@ -257,6 +320,11 @@ def _at_ports(frames: pl.DataFrame, read: Callable[[pl.DataFrame], Octets]) -> p
     direction = pl.when(refused()).then(pl.lit(OUTBOUND)).otherwise(pl.col("direction"))
     fields = arp_fields(packets, read(packets))
     return fields.with_columns(end_of_sender().alias("end"), direction.alias("direction"))
+
+
+def both(one: Stretches, other: Stretches) -> Stretches:
+    """All of each machine."""
+    return {name: [*one.get(name, ()), *other.get(name, ())] for name in {**one, **other}}
 
 
 def within(stretches: Iterable[tuple[int, int]], at_ns: int) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import numpy as np
 import polars as pl
 
 from sundial.verify.corruption import Read, flipped, hashes_before
@@ -28,6 +29,7 @@ from sundial.verify.frames import (
     OUTBOUND,
     end_of,
 )
+from sundial.verify.groups import Groups, number_of
 from sundial.verify.learning import GROUP_BIT
 from sundial.verify.segment import Hearing
 
@@ -120,11 +122,19 @@ def _balance(
     heard: Hearing,
 ) -> pl.DataFrame:
     table = table.join(under_way(table, ports), on="row", how="left", maintain_order="left")
-    sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
-    got = table.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
     of_capture = table.filter(pl.col("fate").is_null()).select("capture", port="interface").unique()
     known = ports.select(pl.col("end").str.extract(r"^([^|]*)").alias("capture"), "port", "mac", "joins")
     of_capture = known.select("capture", "port").vstack(of_capture).unique()
+    fates = table.filter(pl.col("fate").is_in([LOST, DROPPED, DUPLICATED, CORRUPTED])).with_columns(
+        port=pl.when(~at_own_station(heard.own_stations)).then("fate_to")
+    )
+    step = pl.col("fate").replace_strict({LOST: -1, DROPPED: -1, DUPLICATED: 1, CORRUPTED: 1}, return_dtype=pl.Int64)
+    changed = fates.filter(pl.col("port").is_not_null()).with_columns(step=step)
+    changes = pl.concat([changed.select(*_KEY, "step", "row"), _uncorrupted(changed, read)])
+    changes = changes.group_by(_KEY).agg(change=pl.col("step").sum(), fate_rows=pl.col("row"))
+    table = table.filter(~_plainly_carried(table, changes["octets_hash"], known, of_capture, heard))
+    sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
+    got = table.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
     # What each port should hear of each sender's frames.
     expected = (
         sent.select("capture", "octets_hash", "eth_target", "row", "time_ns", "under_way", sender="interface")
@@ -139,13 +149,6 @@ def _balance(
         )
     )
     arrived = got.group_by("capture", "octets_hash", port="interface").agg(received=pl.len(), got_rows=pl.col("row"))
-    fates = table.filter(pl.col("fate").is_in([LOST, DROPPED, DUPLICATED, CORRUPTED])).with_columns(
-        port=pl.when(~at_own_station(heard.own_stations)).then("fate_to")
-    )
-    step = pl.col("fate").replace_strict({LOST: -1, DROPPED: -1, DUPLICATED: 1, CORRUPTED: 1}, return_dtype=pl.Int64)
-    changed = fates.filter(pl.col("port").is_not_null()).with_columns(step=step)
-    changes = pl.concat([changed.select(*_KEY, "step", "row"), _uncorrupted(changed, read)])
-    changes = changes.group_by(_KEY).agg(change=pl.col("step").sum(), fate_rows=pl.col("row"))
     balance = (
         expected.join(arrived, on=_KEY, how="full", coalesce=True)
         .join(changes, on=_KEY, how="full", coalesce=True)
@@ -170,6 +173,48 @@ def _balance(
         pl.format("{} with these bytes", "most"),
         pl.format("{}", "received"),
     )
+
+
+def _plainly_carried(
+    table: pl.DataFrame, changed: pl.Series, known: pl.DataFrame, of_capture: pl.DataFrame, heard: Hearing
+) -> pl.Series:
+    """Frames whose bytes were sent once and came once, where they had to, and nowhere else, while nothing else happened
+    to such bytes: nearly all. `changed`: the hashes of others."""
+    ends = table["end"].unique(maintain_order=True)
+    columns = table.select(
+        number=number_of("capture", "octets_hash"),
+        end=pl.col("end").replace_strict(ends, pl.int_range(len(ends), eager=True), return_dtype=pl.Int64),
+        out=(pl.col("direction") == OUTBOUND).cast(pl.Int64),
+        to=pl.col("eth_target").fill_null(GROUP_BIT),
+        plain=pl.col("fate").is_null()
+        & pl.col("under_way").is_null()
+        & pl.col("direction").is_in([INBOUND, OUTBOUND])
+        & ~pl.col("octets_hash").is_in(changed.implode()),
+    )
+    groups = Groups(columns["number"])
+    plain, out = groups.sums(columns["plain"]), groups.sums(columns["out"])
+    once = (groups.sizes == 2) & (plain == 2) & (out == 1)
+    # Few are the ways that frames go: from one end to another for an address.
+    sender = groups.sums(columns["end"] * columns["out"])
+    receiver = groups.sums(columns["end"] * (1 - columns["out"]))
+    ways = np.stack([sender, receiver, groups.sums(columns["to"] * columns["out"])])
+    different, which = np.unique(ways[:, once], axis=1, return_inverse=True)
+    right = [
+        _reaches_all((ends[one], ends[other], to), known, of_capture, heard) for one, other, to in different.T.tolist()
+    ]
+    once[once] = np.array(right, np.bool_)[which.reshape(-1)]
+    return pl.Series(groups.each(once))
+
+
+def _reaches_all(way: tuple[str, str, int], known: pl.DataFrame, of_capture: pl.DataFrame, heard: Hearing) -> bool:
+    """Whether what goes from one end of a capture to another one, for an address, comes to all that must hear it."""
+    sender, receiver, to = way
+    capture, _, port = receiver.partition("|")
+    if to & GROUP_BIT or sender == receiver or capture in heard.to_itself:
+        return False
+    if heard.receives_all.get(capture, False):
+        return of_capture.filter(capture=capture).height == 2
+    return set(known.filter(capture=capture, mac=to)["port"]) <= {port}
 
 
 def under_way(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:

@@ -85,6 +85,8 @@ def _judge(
     since_ns = _REASSEMBLY_NS if kind == TIME_EXCEEDED else 0
     if not heard.packet(frame, message[8:], since_ns, forwarded=(kind, code) == (UNREACHABLE, HOST)):
         problems.append(("icmp.quote", "a packet received before", message[8:36].hex()))
+    elif kind == TIME_EXCEEDED and heard.whole(frame, message[8:]):
+        problems.append(("icmp.quote", "a datagram of which fragments are missing", "one that came whole"))
     return problems
 
 
@@ -137,6 +139,22 @@ class _Heard:
             and data[20 : len(quote)] == quote[20 : max(len(data), 28)]
             for data in self._packets(found)
         )
+
+    def whole(self, frame: dict[str, Any], quote: bytes) -> bool:
+        """Whether all fragments of the datagram that is quoted came, each once: a copy that comes behind the last
+        begins another datagram."""
+        same = (pl.col("ip_id") == int.from_bytes(quote[4:6])) & (pl.col("protocol") == quote[9])
+        at, more = 0, True
+        for offset, length, flags in (
+            self._before(frame, same)
+            .sort("fragment_offset")
+            .select("fragment_offset", pl.col("ip_length") - pl.col("ip_header"), "ip_flags")
+            .iter_rows()
+        ):
+            if offset != at:
+                return False
+            at, more = offset + length, bool(flags & MORE_FRAGMENTS)
+        return not more
 
     def _before(self, frame: dict[str, Any], *where: pl.Expr) -> pl.DataFrame:
         return self._frames.filter(

@@ -36,9 +36,17 @@ _ROUND_NS = 100_000_000
 """No node sends 65,536 packets in so short a time, those to itself included."""
 
 
-def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches, of_users: Collection[str] = ()) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits` as of
-    `arp.unresolved`; `of_users`: machines whose programs may set what a socket can."""
+def check_ip(
+    sent: pl.DataFrame,
+    hops: pl.DataFrame,
+    waits: Stretches,
+    headless: pl.Series,
+    cut: pl.Series,
+    of_users: Collection[str] = (),
+) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: when
+    ARP had no answer, and they may have dropped packets; `headless` as of `arp.Overflow`, `cut` of
+    `frames.cut_off`; `of_users`: machines whose programs may set what a socket can."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
         .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
@@ -100,7 +108,7 @@ def check_ip(sent: pl.DataFrame, hops: pl.DataFrame, waits: Stretches, of_users:
                 for name, where, expected, seen in checks
             ),
             _check_identifications(table, waits),
-            _check_datagrams(table),
+            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), cut),
         ]
     )
 
@@ -267,8 +275,9 @@ def _repeated(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
-    """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order."""
+def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
+    """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order, as
+    far as they left before the run ended."""
     udp = table.filter(pl.col("protocol") == UDP, pl.col("ip_header").is_not_null()).with_columns(
         data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header"), place=pl.int_range(pl.len())
     )
@@ -317,7 +326,7 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
         [
             findings(
                 datagrams,
-                ~whole,
+                ~whole & ~(pl.col("contiguous") & pl.col("rows").list.last().is_in(cut.implode())),
                 pl.lit("ip.fragments"),
                 pl.lit("all of a datagram, in order"),
                 pl.col("rows").list.len(),

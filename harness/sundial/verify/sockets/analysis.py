@@ -14,7 +14,7 @@ from sundial.observe.headers import HEADER_COLUMNS
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.contention import Contention
 from sundial.verify.corruption import intact, through_ip
-from sundial.verify.frames import DROPPED
+from sundial.verify.frames import DROPPED, cut_off
 from sundial.verify.sockets import (
     call_times,
     contents,
@@ -69,6 +69,7 @@ def analyse(
     lines: Mapping[str, Contention] | None = None,
     transit: Transit | None = None,
     unresolved: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+    end_ns: int | None = None,
 ) -> Analysis:
     """Match frames to calls and compare. `frames` with row, end, fate and what `flows.add_flows` adds.
 
@@ -78,7 +79,7 @@ def analyse(
     `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
     can be said about what arrived at the other end. `lines`: by port, when the wire in front of it was free.
     `transit`: what joins segments; without it one view is all there is. `unresolved`: by machine, when ARP had no
-    answer for it (`headers.arp.unresolved`).
+    answer for it (`headers.arp.unresolved`). `end_ns`: when the run ended.
     """
     whole_frames = intact(frames)
     conns = tcp.connections(whole_frames, from_midstream=one_view)
@@ -112,7 +113,7 @@ def analyse(
     alone = call_legs.join(together.select("call", reply=pl.lit(False)), on=["call", "reply"], how="anti")
     shared = [part for part in collected.values() if "records" in part.columns]
     findings = [
-        messages.check_datagrams(datagrams, call_legs, dropped),
+        messages.check_datagrams(datagrams, call_legs, dropped, cut_off(sent_udp, end_ns)),
         messages.check_attempts(datagrams, readable, call_legs, dropped),
     ]
     if not streams_read:
@@ -154,7 +155,8 @@ def analyse(
                 contents.check_contents(pieces(), calls, legs, records, expected, settings, protocols, files)
             )
         if exact_time:
-            findings.append(call_times.check_late_requests(sampled, datagrams))
+            ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
+            findings.append(call_times.check_late_requests(sampled, datagrams, ports, lines or {}))
 
     def servers() -> Servers:
         return Servers(services(calls, datagrams, whole, tcp_frames, complete, protocols))
@@ -179,6 +181,7 @@ def analyse(
             lines or {},
             refused,
             [name for name, protocol in protocols.items() if protocol.asks_again_at_other_replies],
+            settings,
         ),
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,

@@ -102,6 +102,11 @@ class Servers:
             here = max(here, int(over))
         return idle
 
+    def held(self, server: str, protocol: str, at_ns: int) -> list[int]:
+        """The calls whose requests it had just before a moment, one for each."""
+        had = self._had.get((server, protocol), _HAD_NONE)
+        return [int(call) for call in had[(had[:, 1] < at_ns) & (had[:, 2] > at_ns), 0]]
+
     def turn_ns(self, server: str, protocol: str) -> int:
         """The longest that the server took for a request while it had no other, of those that were not repeated."""
         return self._turn_ns.get((server, protocol), 0)

@@ -11,8 +11,11 @@ host its distance to the captures' changes by more than a call takes: there a ca
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
+from sundial.verify.contention import NEVER_BUSY, Contention
 from sundial.verify.findings import findings
 from sundial.verify.frames import turn
 
@@ -98,19 +101,27 @@ def check_answers(datagrams: pl.DataFrame, arrived: pl.DataFrame, streams: pl.Da
     )
 
 
-def check_late_requests(calls: pl.DataFrame, datagrams: pl.DataFrame) -> pl.DataFrame:
-    """Findings about calls over UDP whose first request leaves after their end; of what is sent again the causes are
-    asked for (`retransmission_causes`)."""
+def check_late_requests(
+    calls: pl.DataFrame, datagrams: pl.DataFrame, ports: pl.DataFrame, lines: Mapping[str, Contention]
+) -> pl.DataFrame:
+    """Findings about calls over UDP whose first request leaves after their end, though its line was free meanwhile; of
+    what is sent again the causes are asked for (`retransmission_causes`). `ports`: interface of rows, whose name is the
+    key of `lines`."""
     first = (
         datagrams.filter(~pl.col("reply"))
         .sort("call", "first_ns")
         .group_by("call", maintain_order=True)
         .first()
         .join(calls.select("end_ns", call="id"), on="call", how="inner")
+        .filter(pl.col("first_ns") > pl.col("end_ns"))
+        .with_columns(row=pl.col("rows").list.first().cast(pl.UInt32))
+        .join(ports, on="row", how="left", maintain_order="left")
     )
+    columns = first.select("interface", "end_ns", "first_ns").iter_rows()
+    free = [lines.get(port, NEVER_BUSY).idle_ns(since, at) > 0 for port, since, at in columns]
     return findings(
-        first,
-        pl.col("first_ns") > pl.col("end_ns"),
+        first.filter(pl.Series(free, dtype=pl.Boolean)),
+        pl.lit(True),
         pl.lit("request.sent"),
         pl.format("before the end of its call, at {} ns", "end_ns"),
         pl.format("at {} ns", "first_ns"),

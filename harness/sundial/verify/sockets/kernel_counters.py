@@ -11,6 +11,7 @@ import polars as pl
 from sundial.verify.findings import findings
 from sundial.verify.frames import DROPPED
 from sundial.verify.sockets.analysis import Analysis
+from sundial.verify.sockets.tcp import ACK, SYN
 
 _COUNTED: dict[str, type[pl.DataType]] = {"client": pl.String, "batch": pl.Int64, "tcp_retransmits": pl.Int64}
 
@@ -20,6 +21,7 @@ def check_kernel_counters(analysis: Analysis, batches: Mapping[tuple[str, int], 
 
     `batches`: the lines above them, by client and batch. The kernel counts for one connection, so a batch that took
     several (calls that failed) is left out, and the segments that it made and the adapter dropped are not captured.
+    Where a client opens its connection in the batch's first call, the kernel counts SYN that are sent again as well.
     """
     counts = [(*batch, line.get("tcp_retransmits")) for batch, line in batches.items()]
     counted = pl.DataFrame(counts, schema=_COUNTED, orient="row")
@@ -29,15 +31,18 @@ def check_kernel_counters(analysis: Analysis, batches: Mapping[tuple[str, int], 
         .group_by("call")
         .agg(dropped=pl.len())
     )
+    sent = analysis.frames.filter(pl.col("view") == "sent", pl.col("tcp_flags") & (SYN | ACK) == SYN).select("row")
+    opened = analysis.segments.filter(~pl.col("reply")).join(sent, on="row", how="semi")
     table = (
         analysis.calls.rename({"id": "call", "call": "number"})
         .join(again, on="call", how="inner")
         .join(dropped, on="call", how="left")
+        .join(opened.group_by("conn").agg(opened=pl.len().cast(pl.Int64) - 1), on="conn", how="left")
         .group_by("client", "batch")
         .agg(
             pl.col("call").first(),
             pl.col("again").sum().cast(pl.Int64),
-            pl.col("dropped").sum().cast(pl.Int64),
+            pl.col("dropped").sum().cast(pl.Int64) + pl.col("opened").first().fill_null(0),
             one=(pl.col("conn").n_unique() == 1) & pl.col("ok").all(),
         )
         .filter("one")

@@ -10,7 +10,8 @@ ARP, as does everything that a machine sends again before it has an address.
 
 A request that had reached the server and was not answered yet explains it where the server had others all the while
 (`busy_servers`), or its line was taken by what else it sent, but for the time of one turn: as long as this server takes
-at most for a request that is alone and is not repeated. A datagram for whose fragments its machine may have had no
+at most for a request that is alone and is not repeated. A request that came while others filled the receive buffer of
+its server's socket was lost. A datagram for whose fragments its machine may have had no
 memory (`reassembly`) was lost as well. Some clients ask again when a reply to an earlier call comes (`other_replies`).
 Without that the cause is at one of the ends: a server that is too slow or silent, a client that has its answer and asks
 again.
@@ -19,7 +20,7 @@ Under the real clock a machine waits for the host, too, and the time it takes is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import polars as pl
 
@@ -28,7 +29,13 @@ from sundial.verify.frames import turn
 from sundial.verify.sockets import reassembly
 from sundial.verify.sockets.busy_servers import Servers
 from sundial.verify.sockets.other_replies import after_other_replies
+from sundial.verify.sockets.protocol import Setting
 from sundial.verify.sockets.udp import datagrams
+
+RECEIVE_BUFFER = 212_992
+"""Of a Linux socket (net.core.rmem_default). What arrives while more than that waits in it is dropped."""
+ETHERNET_DATA, SMALL_MEMORY, LARGE_MEMORY = 1480, 4096, 17_408
+"""A packet with no more data takes no more memory than the second; any other no more than the third."""
 
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "that a server was not slow before a retransmission: its machine also waits for the host",
@@ -45,13 +52,14 @@ def uncaused(
     lines: Mapping[str, Contention],
     refused: pl.Series,
     impatient: Collection[str],
+    settings: Sequence[Setting] = (),
 ) -> pl.DataFrame:
     """Requests sent again that nothing explains: call, reply, asked, answered, received, rows.
 
     `frames`: UDP with `call`; `sent` and `arrived`: their datagrams; `expected`: the expected layout of each leg;
     `calls`: id, server and protocol; `servers`: what they were doing, None where their time is not evidence; `lines`:
     by port, when the wire in front of it was free; `refused`: rows of frames that adapters did not send; `impatient`:
-    protocols whose clients ask again when a reply to an earlier call comes.
+    protocols whose clients ask again when a reply to an earlier call comes; `settings`: as `setting` of calls says.
     """
     again = (
         sent.filter(~pl.col("reply"))
@@ -75,7 +83,7 @@ def uncaused(
     slow = waiting.clear()
     if servers is not None:
         ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
-        slow = _without_cause(waiting, put_together, expected, calls, servers(), ports, lines)
+        slow = _without_cause(waiting, put_together, expected, calls, servers(), ports, lines, settings)
     found = pl.concat([greedy, slow]).sort("call", "number")
     if found.is_empty() or not impatient:
         return found
@@ -125,8 +133,10 @@ def _without_cause(
     servers: Servers,
     ports: pl.DataFrame,
     lines: Mapping[str, Contention],
+    settings: Sequence[Setting],
 ) -> pl.DataFrame:
-    """Those of `waiting` whose server had time for the request that it did not answer. `ports`: interface of rows."""
+    """Those of `waiting` whose server had room and time for the request that it did not answer. `ports`: interface of
+    rows."""
     whole = (
         arrived.filter(~pl.col("reply"))
         .join(expected, on=["call", "reply", "layout"], how="semi")
@@ -142,11 +152,31 @@ def _without_cause(
     )
     columns = ["place", "server", "protocol", "call", "since_ns", "first_ns", "interface"]
     idle = []
+    taken, buffers = _memory(arrived), _buffers(calls, settings)
     for place, server, protocol, call, since, at, port in table.select(columns).iter_rows():
+        held = 0 if since is None else sum(taken.get(each, 0) for each in servers.held(server, protocol, since))
+        if held > buffers.get(call, RECEIVE_BUFFER):
+            continue
         line, turn_ns = lines.get(port, NEVER_BUSY), servers.turn_ns(server, protocol)
         if since is None or servers.idle_ns(server, protocol, call, since, at, line) > turn_ns:
             idle.append(place)
     return table.filter(pl.col("place").is_in(idle)).select(waiting.columns)
+
+
+def _memory(arrived: pl.DataFrame) -> dict[int, int]:
+    """By call over UDP: the most that its request takes of a socket's receive buffer."""
+    largest = pl.col("layout").str.extract_all(r":\d+").list.eval(pl.element().str.slice(1).cast(pl.Int64)).list.max()
+    each = pl.when(largest > ETHERNET_DATA).then(LARGE_MEMORY).otherwise(SMALL_MEMORY)
+    requests = arrived.filter(~pl.col("reply"))
+    return dict(requests.group_by("call").agg((pl.col("count") * each).max()).iter_rows())
+
+
+def _buffers(calls: pl.DataFrame, settings: Sequence[Setting]) -> dict[int, int]:
+    """By call: the receive buffer of its server, where one was set; its client's may be the smaller one."""
+    windows = {number: 2 * each.window for number, each in enumerate(settings) if each.window is not None}
+    if not windows:
+        return {}
+    return {call: windows[number] for call, number in calls.select("id", "setting").iter_rows() if number in windows}
 
 
 def _events(

@@ -4,7 +4,8 @@ calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -14,6 +15,9 @@ from sundial.report.workload import Records, WorkloadReport
 
 
 class _Programs(RecordsAlone):
+    def serves(self, options: Mapping[str, Any]) -> bool:
+        return all(each.get("role") == "service" for each in options.get("programs", []))
+
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         yield from super().tables(records, samples)
         for kind, what in (("event", "events on programs"), ("clock", "clocks of machines")):

@@ -23,7 +23,9 @@ from sundial.judge import parties
 from sundial.judge.machine import NEVER, UNREAD_NS
 from sundial.judge.replay import Replay
 from sundial.judge.settled import Transport, Verdict, Verification
+from sundial.observe import RunDirectory
 from sundial.verify.findings import Finding
+from sundial.verify.frames import OUTBOUND
 from sundial.verify.headers.arp import questions, within
 from sundial.verify.headers.icmp import Read, closed_until
 from sundial.verify.result import leg_json
@@ -32,6 +34,7 @@ from sundial.verify.workload import CLASSES, Verifier, WorkloadVerifier
 from sundial.workloads.dce.expect import SSS_CORE, TABLE_BYTES, parameters
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
 from sundial.workloads.dce.verify_binding import TIMEOUT_MS, bindings_missing, check_binding, check_ports
+from sundial.workloads.dce.verify_boot import boots, fewest_findings
 from sundial.workloads.dce.verify_calls import check_packets, observed, uncaused
 from sundial.workloads.dce.verify_client import OK, Client
 from sundial.workloads.dce.verify_counters import (
@@ -43,7 +46,7 @@ from sundial.workloads.dce.verify_counters import (
     pauses,
 )
 from sundial.workloads.dce.verify_datagrams import (
-    Endpoint,
+    Closed,
     Traffic,
     balance,
     check_layouts,
@@ -53,7 +56,7 @@ from sundial.workloads.dce.verify_datagrams import (
 )
 from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities
 from sundial.workloads.dce.verify_server import Server
-from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_servers
+from sundial.workloads.dce.verify_sides import REAL_EARLY_NS, Sides, divide, replay_client, replay_servers
 from sundial.workloads.dce.verify_stream import CONV
 from sundial.workloads.function_lines import check_function_line
 
@@ -70,6 +73,7 @@ UNPROVEN: tuple[str, ...] = (
 )
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "dce: that what was due was sent in time",
+    "dce: that a server hears what comes before its machine has sent anything",
     "dce: that a server reports in each pause",
 )
 _CLASS = {
@@ -96,14 +100,18 @@ class _Dce(Transport):
         return f"{way} && dcerpc.dg_seqnum == {call['xid']}"
 
 
-def _not_open(own: pl.DataFrame, frames: pl.DataFrame, read: Read) -> dict[Endpoint, int]:
+def _not_open(run: RunDirectory, own: pl.DataFrame, frames: pl.DataFrame, read: Read) -> Closed:
     """Until when ports of DCE RPC were not open: only before their first datagram."""
     sent = own.filter(pl.col("view") == "sent", pl.col("source_port").is_not_null())
     first = {
         (address, port): at
         for address, port, at in sent.group_by("source", "source_port").agg(pl.col("time_ns").min()).iter_rows()
     }
-    return {end: at for end, at in closed_until(frames, read).items() if at < first.get(end, NEVER)}
+    return {
+        (owner[0].name, port): at
+        for (address, port), at in closed_until(frames, read).items()
+        if at < first.get((address, port), NEVER) and (owner := run.owner(address)) is not None
+    }
 
 
 class _Verification(Verification[Service]):
@@ -119,11 +127,20 @@ class _Verification(Verification[Service]):
         self.end_ns = int(frames["time_ns"].max() or 0) if frames.height else 0  # type: ignore[arg-type]
         ends = {end for each in self.services for end in each.ends}
         self.seen = sightings(run, frames, ends)
-        self.own = own_frames(run, self.seen, self.ports)
-        self.traffic: Traffic = datagrams(self.own, self.read(self.own), _not_open(self.own, frames, self.read))
+        self.own = own_frames(run, frames, self.seen, self.ports)
         self.asked = {} if self.exact else questions(frames, self.homes, self.read)
         self.reported = {call.id: call for batch in parties.batches(self.samples, self.calls) for call in batch.calls}
         self.activities = activities(run, self.samples, self.services)
+        self.explained: set[int] = set()
+        """Rows of what was sent for a cause."""
+        self.not_taken: dict[UUID, frozenset[int]] = defaultdict(frozenset)
+        """By activity: when requests came that their server may have dropped."""
+        self.closed = _not_open(run, self.own, frames, self.read)
+        self._divide()
+
+    def _divide(self) -> None:
+        """All datagrams, to the two sides of activities."""
+        self.traffic: Traffic = datagrams(self.own, self.read(self.own), self.closed)
         self.sides, self.unowned = divide(self.traffic.datagrams, self.activities)
         self.owner = {
             number: (sides, pdu)
@@ -131,14 +148,12 @@ class _Verification(Verification[Service]):
             for side in (sides.client, sides.server)
             for number, _, pdu in (*side.sent, *side.arrived)
         }
-        self.explained: set[int] = set()
-        """Rows of what was sent for a cause."""
-        self.not_taken: dict[UUID, frozenset[int]] = defaultdict(frozenset)
-        """By activity: when requests came that their server may have dropped."""
 
     def _drops(self, machine: str) -> Callable[[int], bool]:
-        """A program is at most UNREAD_NS behind what it has read; ARP asks as soon as it sends."""
-        stretches = [(begin - UNREAD_NS, end) for begin, end in self.unresolved.get(machine, [])]
+        """A program is at most UNREAD_NS behind what it has read; ARP asks as soon as it sends. Under the real clock a
+        call seems to begin earlier."""
+        behind_ns = UNREAD_NS if self.exact else UNREAD_NS + REAL_EARLY_NS
+        stretches = [(begin - behind_ns, end) for begin, end in self.unresolved.get(machine, [])]
         return partial(within, stretches)
 
     def verdict(self) -> Verdict:
@@ -147,7 +162,7 @@ class _Verification(Verification[Service]):
         seen: list[dict[str, Any]] = []
         again: list[Finding] = []
         for service in self.services:
-            rows += self._serve(service)
+            rows += self._serve(service) if self.exact else self._serve_from_its_boot(service)
         for sides in self.sides.values():
             replay = replay_client(
                 sides,
@@ -280,17 +295,41 @@ class _Verification(Verification[Service]):
 
     # ---- servers ----
 
-    def _serve(self, service: Service) -> Iterator[Finding]:
-        seed = int(self.run.jobs[service.machine].get("seed") or 0)
-        arrived = sorted(
+    def _serve_from_its_boot(self, service: Service) -> list[Finding]:
+        """Under the real clock: with the end of its machine's boot that explains most."""
+        explained, closed = self.explained, self.closed
+
+        def served(until_ns: int) -> list[Finding]:
+            self.explained = set(explained)
+            ends = [(service.machine, port) for port in service.ports]
+            self.closed = {**closed, **{end: max(until_ns, closed.get(end, -1)) for end in ends}}
+            self._divide()
+            return list(self._serve(service))
+
+        found = list(self._serve(service))
+        ends = [end for end, machine in self.homes.items() if machine == service.machine]
+        spoke = self.frames.filter(pl.col("end").is_in(ends), pl.col("direction") == OUTBOUND)["time_ns"]
+        instants = boots(self._arrived(service), NEVER if spoke.is_empty() else int(spoke.min()))  # type: ignore[arg-type]
+        return fewest_findings(served, [-1, *instants]) if found and instants else found
+
+    def _arrived(self, service: Service) -> list[int]:
+        """When something was whole at a server, in order."""
+        return sorted(
             each.whole_ns
             for each in self.traffic.datagrams
             if not each.sent and each.machine == service.machine and each.target[1] in service.ports
         )
+
+    def _serve(self, service: Service) -> Iterator[Finding]:
+        seed = int(self.run.jobs[service.machine].get("seed") or 0)
+        arrived = self._arrived(service)
         # The last pause may have been too short for a report: when the run ended no frame shows.
         network = network_of(self.run)
         mips = _MIPS if network is None else float(network.node(service.machine).mips)
-        breaks = pauses(arrived, self.end_ns + PAUSE_NS, mips=mips, exact=self.exact, seen_ns=self.end_ns)
+        job = self.run.jobs[service.machine]
+        alone = {task.get("app") for task in (*job.get("services", ()), *job.get("steps", ()))} <= {CLIENT, SERVER}
+        end_ns = self.end_ns + PAUSE_NS
+        breaks = pauses(arrived, end_ns, mips=mips, alone=alone, exact=self.exact, seen_ns=self.end_ns)
         marks = [mark for begin, end, _ in breaks for mark in (begin, end)]
         served: list[Replay[Server]] = []
         mapped: list[Replay[Server]] = []

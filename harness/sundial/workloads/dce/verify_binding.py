@@ -109,21 +109,17 @@ def check_ports(run: RunDirectory, samples: RunSamples, calls: pl.DataFrame) -> 
         port = options.get("port") if line is None else line.get("port")
         if batch.line.get("server_port") != port:
             yield Finding(None, f"{batch.where} server_port", str(port), str(batch.line.get("server_port")))
-        unbound = batch.line.get("server_port") == 0
-        for call in batch.calls:
-            if unbound != (call.error == NO_PORT):
-                expected = NO_PORT if unbound else f"a call to port {port}"
-                yield Finding(call.id, "sample.error", expected, str(call.error))
-            if unbound and (call.xid, call.retransmits) != (None, 0):
-                yield Finding(call.id, "sample.xid", "none: nothing was sent", f"{call.xid}, {call.retransmits} again")
-        if unbound:
+        if batch.line.get("server_port") == 0:
             yield from _check_unbound(run, batch)
+            continue
+        for call in batch.calls:
+            if call.error == NO_PORT:
+                yield Finding(call.id, "sample.error", f"a call to port {port}", NO_PORT)
 
 
 def _check_unbound(run: RunDirectory, batch: parties.Batch) -> Iterator[Finding]:
-    counted = {name: count for name, count in (batch.line.get("counters") or {}).items() if count}
-    if counted:
-        yield Finding(None, f"{batch.where} counters", "none", str(counted))
+    counted = {f"counters {name}": count for name, count in (batch.line.get("counters") or {}).items()}
+    yield from parties.check_unreached(batch, NO_PORT, counted)
     seed = int(run.jobs[batch.client].get("seed") or 0)
     named = identity(seed, batch.client, batch.step, "activity", batch.calls[0].thread)
     if batch.line.get("activity") != str(named):

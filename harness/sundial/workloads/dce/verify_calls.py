@@ -9,7 +9,7 @@ from typing import Any
 
 from sundial.expect.ip import udp_packets
 from sundial.verify.findings import Finding
-from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
+from sundial.workloads.dce.expect_pdu import HEADER, Flags, Pdu, Type
 from sundial.workloads.dce.verify_client import Call
 from sundial.workloads.dce.verify_datagrams import Datagram
 from sundial.workloads.dce.verify_message import words
@@ -70,7 +70,8 @@ def observed(call: Call, activity: Activity, exchange: Exchange, mtus: tuple[int
     for way, stamp, kinds, size, mtu in sides:
         first = exchange.first(kinds)
         counts = [len(each.layout) for each in first.values()]
-        silent = way == "reply" and bool(call.semantics & 0x10)
+        # A maybe call has no response; whether all of its request waited for ARP says the replay.
+        silent = bool(call.semantics & Flags.MAYBE) and (way == "reply" or not first)
         packets = [len(udp_packets(HEADER + body, mtu)) for body in activity.settings.bodies(size)]
         packets = [] if silent else packets
         row |= {
@@ -112,14 +113,13 @@ def uncaused(call: Call, exchange: Exchange, later: Exchange, settings: Settings
 
 
 def _crossed(exchange: Exchange, at_ns: int) -> bool:
-    """Whether a ping came by then, and behind the response, that had left before the response had come: a server in
-    state `final` answers it with the response (C706 chapter 10)."""
-    left_ns = max((each.at_ns for each in exchange.first(RESPONSE).values()), default=at_ns)
+    """Whether more pings had come by then than the server has answered with working or nocall: it read one in state
+    `final`, and answers it with the response (C706 chapter 10). The pings must have left before the response came."""
     came_ns = exchange.whole_ns(RESPONSE)
-    sent = [each for each, pdu in exchange.sent if pdu.type == Type.PING and (came_ns is None or each.at_ns < came_ns)]
-    came = [each.whole_ns for each, pdu in exchange.arrived if pdu.type == Type.PING]
-    # The k-th that left did so before the k-th came.
-    return any(left_ns < each < at_ns for each in came[: len(sent)])
+    left = [each for each, pdu in exchange.sent if pdu.type == Type.PING and (came_ns is None or each.at_ns < came_ns)]
+    came = [each for each, pdu in exchange.arrived if pdu.type == Type.PING and each.whole_ns < at_ns]
+    answered = sum(pdu.type in (Type.WORKING, Type.NOCALL) and each.at_ns < at_ns for each, pdu in exchange.sent)
+    return min(len(left), len(came)) > answered
 
 
 def _disturbed(exchange: Exchange, at_ns: int) -> bool:

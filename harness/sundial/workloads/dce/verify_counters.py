@@ -23,6 +23,8 @@ PAUSE_NS = 200_000_000
 """A server reports after so long without a packet."""
 _WORK_INSTRUCTIONS = 6_250_000
 """Of its machine's other work: a pause that is longer by so many is one for the server, too."""
+_SHARED = 8
+"""So many times as long if the machine runs other programs, too: iperf3 keeps a machine busy for 40 million."""
 
 
 @dataclass(frozen=True)
@@ -146,15 +148,22 @@ class Reports:
 
 
 def pauses(
-    arrivals_ns: Sequence[int], end_ns: int, *, mips: float, exact: bool = True, seen_ns: int | None = None
+    arrivals_ns: Sequence[int],
+    end_ns: int,
+    *,
+    mips: float,
+    alone: bool = True,
+    exact: bool = True,
+    seen_ns: int | None = None,
 ) -> list[tuple[int, int, bool]]:
     """When nothing came for so long that the server reported: some time after it begins, when it ends, and whether it
     was surely long enough. `arrivals_ns`: sorted; `seen_ns`: until when the run surely went on, if that is not
-    `end_ns`; `mips`: of its machine. Not `exact`: a server that waits for its host may see a longer pause
-    than the capture shows, or none."""
+    `end_ns`; `mips`: of its machine, which runs nothing else if it is `alone`. Not `exact`: a server that waits for its
+    host may see a longer pause than the capture shows, or none."""
     found = []
     ends = [*arrivals_ns[1:], *([end_ns] if arrivals_ns else [])]
     least, work_ns = PAUSE_NS if exact else PAUSE_NS // 4, int(_WORK_INSTRUCTIONS * 1000 / mips)
+    work_ns *= 1 if alone else _SHARED
     for begin, end in zip(arrivals_ns, ends, strict=True):
         if end - begin >= least:
             surely = end if seen_ns is None else min(end, seen_ns)

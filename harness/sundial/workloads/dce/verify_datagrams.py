@@ -15,8 +15,9 @@ from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.corruption import intact
 from sundial.verify.findings import Finding
 from sundial.verify.frames import INBOUND, OUTBOUND, end_of_sender, refused
-from sundial.verify.headers.ports import BROADCAST
+from sundial.verify.headers.ports import BROADCAST, sent_frames
 from sundial.verify.learning import GROUP_BIT
+from sundial.verify.segment import network_of
 from sundial.verify.sockets.flows import UDP
 
 HELD_NS = 30_000_000_000
@@ -24,6 +25,8 @@ HELD_NS = 30_000_000_000
 
 Endpoint = tuple[str, int]
 """An address and a port."""
+Closed = Mapping[tuple[str, int], int]
+"""Until when a machine did not take what came to its port."""
 
 
 @dataclass
@@ -120,9 +123,9 @@ def _broadcasts(run: RunDirectory) -> dict[str, str]:
     }
 
 
-def own_frames(run: RunDirectory, seen: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
+def own_frames(run: RunDirectory, frames: pl.DataFrame, seen: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     """Of `sightings` those at the ports of their senders and receivers, with `view`, `machine` and `mtu`; and what a
-    sender's adapter refused."""
+    sender's adapter refused, behind all that it had then. `frames`: all of the run."""
     wide = _broadcasts(run)
     homes = (
         ports.filter(~pl.col("joins"))
@@ -133,7 +136,7 @@ def own_frames(run: RunDirectory, seen: pl.DataFrame, ports: pl.DataFrame) -> pl
     at_home = pl.col("source") == pl.col("address")
     for_here = (pl.col("target") == pl.col("address")) | (pl.col("target") == pl.col("wide"))
     taken = (pl.col("eth_target") == pl.col("mac")) | (pl.col("eth_target") == BROADCAST)
-    return (
+    own = (
         seen.with_columns(refused=refused(), end=end_of_sender())
         .filter(pl.col("fate").is_null() | pl.col("refused"))
         .join(homes, on="end", how="inner", maintain_order="left")
@@ -145,10 +148,19 @@ def own_frames(run: RunDirectory, seen: pl.DataFrame, ports: pl.DataFrame) -> pl
         )
         .filter(pl.col("view").is_not_null())
     )
+    return in_turn(own, sent_frames(frames, ports, network_of(run))) if own["refused"].any() else own
 
 
-def datagrams(frames: pl.DataFrame, octets: Octets, closed: Mapping[Endpoint, int]) -> Traffic:
-    """`frames` as of `own_frames`, `octets` theirs; `closed`: until when a machine refused what came to a port."""
+def in_turn(own: pl.DataFrame, sent: pl.DataFrame) -> pl.DataFrame:
+    """Frames in the order in which their machines sent them: `sent`, as of `sent_frames`, has the times of those that
+    an adapter refused."""
+    turns = sent.filter(refused()).select("row", turn_ns="time_ns")
+    moved = own.join(turns, on="row", how="left", maintain_order="left")
+    return moved.with_columns(time_ns=pl.coalesce("turn_ns", "time_ns")).drop("turn_ns").sort("time_ns", "row")
+
+
+def datagrams(frames: pl.DataFrame, octets: Octets, closed: Closed) -> Traffic:
+    """`frames` as of `own_frames`, `octets` theirs."""
     found: list[Datagram] = []
     open_ones: dict[tuple[str, str, str, str, int], Datagram] = {}
     unfinished: list[Datagram] = []
@@ -193,7 +205,7 @@ def datagrams(frames: pl.DataFrame, octets: Octets, closed: Mapping[Endpoint, in
         # that is not right comes so: its adapter has not made it yet.
         elif (each.damaged or each.data not in as_sent) and not _checksum_right(each):
             continue
-        if not each.sent and each.whole_ns <= closed.get(each.target, -1):
+        if not each.sent and each.whole_ns <= closed.get((each.machine, each.target[1]), -1):
             continue
         found.append(each)
     return Traffic(found, unfinished + [each for each in open_ones.values() if each.sent])

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from heapq import merge
 
 from sundial.judge.replay import Item, Sent
-from sundial.workloads.dce.expect_pdu import Flags, Pdu, Type
+from sundial.workloads.dce.expect_pdu import Pdu, Type
 from sundial.workloads.dce.verify_places import Party
-from sundial.workloads.dce.verify_server import Begun, Server
+from sundial.workloads.dce.verify_server import Begun
 from sundial.workloads.dce.verify_stream import CONV
 
 _ENTERING = (Type.REQUEST, Type.RESPONSE, Type.CL_CANCEL)
@@ -68,30 +68,36 @@ class Executors:
 
     def answered(self, party: Party, pdu: Pdu, at_ns: int) -> None:
         """A response leaves: its procedure has run, and its thread is free again."""
-        own = self._of(party, pdu.sequence)
-        # What it waited for was over, though no response has shown it.
+        own = self._of(party)
+        if own is not None and own.sequence == pdu.sequence:
+            self._has_run(own, at_ns)
+
+    def _has_run(self, own: _Run, at_ns: int) -> bool:
+        """It is over, and so is what it waited for, though no response has shown it; false: that cannot be."""
         while own in self._waiting:
             least = min(self._running, key=lambda each: (not each.silent, each.over_ns))
             if least.over_ns > at_ns and not least.silent:
-                return
+                return False
             self._end(least, min(least.over_ns, at_ns))
-        if own is not None:
-            self._end(own, min(at_ns, own.over_ns))
+        self._end(own, min(at_ns, own.over_ns))
+        return True
 
-    def came(self, party: Party, pdu: Pdu, at_ns: int) -> None:
+    def came(self, party: Party, at_ns: int) -> None:
         """Something came that may have completed a call."""
         for each in party.leaves(at_ns):
-            own = self._of(party, each.sequence)
-            if own is not None:
+            own = self._of(party)
+            if own is not None and own.sequence != each.sequence and each.queued and self._has_run(own, at_ns):
+                own = None  # an activity has one call at a time
+            if own is None and each.queued:
+                cancelled_ns = at_ns if each.cancelled else None
+                self._enter(_Run(party, each.sequence, at_ns, each.work_ns, each.silent, cancelled_ns=cancelled_ns))
+            elif own is not None and own.sequence == each.sequence:
                 own.silent |= each.orphaned
                 if each.cancelled and own.cancelled_ns is None:
                     own.cancelled_ns = at_ns
-            elif each.queued or (each.state == "run" and _silent(each) and pdu.type == Type.REQUEST):
-                self._enter(_Run(party, each.sequence, at_ns, each.work_ns, _silent(each)))
 
-    def _of(self, party: Party, sequence: int) -> _Run | None:
-        own = (each for each in (*self._running, *self._waiting) if each.party is party)
-        return next((each for each in own if each.sequence == sequence), None)
+    def _of(self, party: Party) -> _Run | None:
+        return next((each for each in (*self._running, *self._waiting) if each.party is party), None)
 
     def _enter(self, run: _Run) -> None:
         if len(self._running) < self.count:
@@ -111,10 +117,6 @@ class Executors:
             self._begin(following, max(at_ns, following.entered_ns))
 
 
-def _silent(machine: Server) -> bool:
-    return machine.header is not None and bool(machine.header.flags & Flags.MAYBE)
-
-
 def replay_together(parties: Sequence[Party], executors: Executors | None, boot_time: int, end_ns: int) -> None:
     """All activities of a server, in the order of time; `executors` None: no procedure takes a time; `end_ns`: as of
     `Replay.finish`."""
@@ -130,7 +132,7 @@ def replay_together(parties: Sequence[Party], executors: Executors | None, boot_
             party.table.request(party, item.at_ns)
         party.feed(item)
         if executors is not None and not isinstance(item, Sent) and pdu.type in _ENTERING:
-            executors.came(party, pdu, item.at_ns)
+            executors.came(party, item.at_ns)
     for party in parties:
         if executors is not None:
             executors.pass_time(end_ns)

@@ -70,9 +70,11 @@ class Party:
         )
 
     def leaves(self, at_ns: int) -> list[Server]:
-        """What may have become of it by an instant, without those whose timers are long due."""
-        found = self.replay.leaves(at_ns)
-        return [each for each in found if each.deadline() + each.unread_ns + DRIFT_NS > at_ns] or found
+        """What may have become of it by an instant, without those whose timers are long due; if others can be, without
+        those that left something unread for long."""
+        every = self.replay.leaves(at_ns)
+        found = [each for each in every if each.deadline() + each.unread_ns + DRIFT_NS > at_ns] or every
+        return [each for each in found if not each.lagged] or found
 
     def unknown(self, at_ns: int) -> tuple[bool, bool]:
         """Whether the server may not know it at an instant, and whether it surely does not."""

@@ -112,6 +112,8 @@ class Server(Machine):
     """By how much more than `counts` it may have counted."""
     not_taken: frozenset[int] = frozenset()
     """When requests came that it may have dropped, as the procedure of the call before was still running."""
+    lagged: bool = False
+    """Something waited longer to be read, or a procedure longer to end, than if its machine is not busy otherwise."""
     way_ns: int = 0
     way_at: int = NEVER
     way_every: int = 0
@@ -130,10 +132,10 @@ class Server(Machine):
     def joins(self, other: judge.Machine[Pdu]) -> bool:
         """What it may have counted is bounded: only the sum of all activities is known."""
         assert isinstance(other, Server)
-        mine, theirs = ((each.counts, each.spread, each.now_ns, each.not_taken) for each in (self, other))
-        other.counts, other.spread, other.now_ns, other.not_taken = mine
+        mine, theirs = ((each.counts, each.spread, each.now_ns, each.not_taken, each.lagged) for each in (self, other))
+        other.counts, other.spread, other.now_ns, other.not_taken, other.lagged = mine
         same = self == other
-        other.counts, other.spread, other.now_ns, other.not_taken = theirs
+        other.counts, other.spread, other.now_ns, other.not_taken, other.lagged = theirs
         if same:
             names = {*self.counts, *other.counts, *self.spread, *other.spread}
             most = {
@@ -143,6 +145,7 @@ class Server(Machine):
             self.spread = Counter({name: most[name] - self.counts[name] for name in names})
             self.now_ns = min(self.now_ns, theirs[2])
             self.not_taken |= theirs[3]
+            self.lagged &= theirs[4]
         return same
 
     def deadline(self) -> int:
@@ -213,10 +216,14 @@ class Server(Machine):
         self.outgoing, self.state, self.used_ns = None, "idle", self.now_ns
 
     @property
+    def silent(self) -> bool:
+        """Whether no response shows the end of its call."""
+        return self.header is not None and bool(self.header.flags & Flags.MAYBE)
+
+    @property
     def _hides_result(self) -> bool:
         """Whether it cannot be seen when its procedure ended, and does not matter for what comes next."""
-        is_maybe = self.header is not None and bool(self.header.flags & Flags.MAYBE)
-        return is_maybe and bool(self.inbox) and _alone(self.inbox[0].message)
+        return self.silent and bool(self.inbox) and _alone(self.inbox[0].message)
 
     # ---- answers ----
 
@@ -265,6 +272,8 @@ class Server(Machine):
             self._place(arrival)
             return
         pdu = arrival.message
+        self.lagged |= now > arrival.at_ns + self.unread_ns
+        self.lagged |= self.state == "run" and self.done_ns + self.unread_ns < arrival.at_ns
         if pdu.type == Type.REQUEST:
             self._request(pdu, now, arrival.at_ns)
         elif pdu.type == Type.PING:
@@ -320,9 +329,11 @@ class Server(Machine):
         self._answer(pdu, Type.CANCEL_ACK, "cancel_acks", body=body[:8] + bytes((present,)))
 
     def _request(self, pdu: Pdu, now: int, came_ns: int) -> None:
+        if self.state == "run" and self.silent and _alone(pdu) and self.done_ns + self.unread_ns <= came_ns:
+            self._result(now)
         if pdu.boot_time not in (0, self.boot_time):
             self._reject(pdu, WRONG_BOOT_TIME)
-        elif _alone(pdu) and self.state == "run":
+        elif _alone(pdu) and self.state == "run" and self.done_ns <= came_ns + self.unread_ns:
             # Had the one before ended, it is executed; else it is dropped. Neither is answered.
             self.sequence = max(self.sequence, pdu.sequence)
             self.header = replace(pdu, activity_hint=self.hint, body=b"")
@@ -367,7 +378,7 @@ class Server(Machine):
         if self.state == "recv" and self.incoming.complete:
             self.state = "run"
             self.done_ns = NEVER if self.waits else self.now_ns + self.work_ns
-            if self.header is not None and self.header.flags & Flags.MAYBE:
+            if self.header is not None and self.silent:
                 self.counts[f"{EITHER}{self.header.opnum}"] += 1
 
     def _again(self, pdu: Pdu, now: int) -> None:

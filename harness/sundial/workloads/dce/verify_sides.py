@@ -158,16 +158,31 @@ def clients_of(sides: Sides, asked_ns: Sequence[int], *, exact: bool) -> list[Cl
                 first.setdefault(pdu.sequence, each.at_ns)
         starts = [min(call.start_ns, first.get(call.sequence, NEVER)) for call in sides.activity.calls]
         return [one(calls=_at(sides.activity.calls, starts))]
-    spoken: dict[int, int] = {}
+    spoken: dict[int, tuple[int, bool]] = {}
     for _, each, pdu in sides.client.sent:
         if pdu.interface != CONV:
-            spoken.setdefault(pdu.sequence, each.at_ns)
+            spoken.setdefault(pdu.sequence, (each.at_ns, (pdu.type, pdu.serial) == (Type.REQUEST, 0)))
     times = sorted(item.at_ns for item in sides.client.items())
-    prompt = [spoken.get(call.sequence, NEVER) for call in sides.activity.calls]
+    calls = sides.activity.calls
+    prompt = [spoken.get(call.sequence, (NEVER, False))[0] for call in calls]
     # The first packet may have waited for ARP, while the call's timers went on.
     held = [_held(times, asked_ns, first_ns) for first_ns in prompt]
+    begun = [spoken.get(call.sequence, (NEVER, False))[1] for call in calls]
+    held = _reckoned(calls, held, begun)
     every = [prompt] if held == prompt else [prompt, held]
-    return [one(calls=_at(sides.activity.calls, [each - REAL_EARLY_NS for each in starts])) for starts in every]
+    return [one(calls=_at(calls, [each - REAL_EARLY_NS for each in starts])) for starts in every]
+
+
+def _reckoned(calls: Sequence[Call], starts_ns: Sequence[int], begun: Sequence[bool]) -> list[int]:
+    """`starts_ns` of calls, where the first request was not seen (`begun`) by its client's own clock: by how much that
+    is ahead, the others show."""
+    ahead_ns = min(
+        (at_ns - call.start_ns for call, at_ns, one in zip(calls, starts_ns, begun, strict=True) if one), default=NEVER
+    )
+    return [
+        at_ns if one else min(at_ns, call.start_ns + ahead_ns)
+        for call, at_ns, one in zip(calls, starts_ns, begun, strict=True)
+    ]
 
 
 def _at(calls: Sequence[Call], starts_ns: Sequence[int]) -> list[Call]:
@@ -231,9 +246,14 @@ def _is_called(sides: Sides) -> bool:
 
 
 def _boot_time(every: Iterable[Sides]) -> int:
-    """What the server says: it is its own."""
-    said = ((each.at_ns, pdu.boot_time) for sides in every for _, each, pdu in sides.server.sent if pdu.boot_time)
-    return min(said, default=(0, 0))[1]
+    """What the server says in headers, and in its questions who_are_you: it is its own."""
+    said = ((each.at_ns, pdu.boot_time or _asked_with(pdu)) for sides in every for _, each, pdu in sides.server.sent)
+    return min((each for each in said if each[1]), default=(0, 0))[1]
+
+
+def _asked_with(pdu: Pdu) -> int:
+    question = conv_question(pdu) if pdu.interface == CONV and pdu.type == Type.REQUEST else None
+    return question[1] if question is not None else 0
 
 
 def replay_client(

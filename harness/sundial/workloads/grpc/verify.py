@@ -274,23 +274,25 @@ class _Verification(Verification[Service]):
                 most[name] += high
         if not self.run.by_hand:
             came, answered = sum(most.values()), sum(least.values())
-            ended = any(each.conversation.ended_by_server for each in own)
+            spoken = [each.conversation for each in own]
+            ended = any(each.ended_by_server and not each.refused for each in spoken)
             for difference in server_death.check_death(
                 NAME, service.die_call, came=came, answered=answered, at_once=service.max_workers, ended=ended
             ):
                 yield Finding(None, *difference)
         where, lines = f"{service.where} counters", service.lines(self.samples)
+        # One that is killed says so before.
+        due = bool(service.die_call) or reporting.is_due(self.run)
         if not lines:
             answered = any(least.values()) and (service.die_call or not any(step.broke for step in self.steps))
-            # One that is killed says so before.
-            if answered and (service.die_call or reporting.is_due(self.run)):
+            if answered and due:
                 yield Finding(None, where, "a line after its calls", "none")
             return
         before: Mapping[str, Any] = {}
         for number, line in enumerate(lines):
             said = line.get("by_function")
             said = said if isinstance(said, Mapping) else {}
-            last = number == len(lines) - 1
+            last = due and number == len(lines) - 1
             for name in {*least, *said}:
                 seen, low = said.get(name, 0), least.get(name, 0) if last else before.get(name, 0)
                 if not isinstance(seen, int) or not low <= seen <= most.get(name, 0):
@@ -303,8 +305,8 @@ class _Verification(Verification[Service]):
             before = said
         waits = [self.speeds.waits(service.machine, each.conversation.client_machine) for each in own] == [True]
         yield from switches.check_counters(where, lines[-1], before, waits=waits)
-        if service.die_call is not None and (due := min(service.die_call, sum(most.values()))) != total:
-            yield Finding(None, f"{where} calls", f"{due}: it is killed in call {service.die_call}", str(total))
+        if service.die_call is not None and (last_call := min(service.die_call, sum(most.values()))) != total:
+            yield Finding(None, f"{where} calls", f"{last_call}: it is killed in call {service.die_call}", str(total))
 
     # ---- the result ----
 

@@ -7,18 +7,21 @@ what else goes to its port has no reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import polars as pl
 
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import check_balance, transit_of
+from sundial.verify.contention import Contention
 from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import DROPPED, end_name
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
+from sundial.verify.segment import contentions, network_of
 from sundial.verify.sockets import flows
 from sundial.verify.sockets.payloads import payloads
 from sundial.verify.sockets.protocol import IP_PROTOCOL, Files
@@ -47,6 +50,10 @@ UNPROVEN: tuple[str, ...] = (
     "iperf3: the first block of a stream, which it draws at random",
     "iperf3: datagrams that its server had not read when the test ended, which it counts as lost",
 )
+
+
+Lines = Callable[[], Mapping[str, Contention]]
+"""When the wire in front of each port was free."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,8 @@ class _Iperf3(Verifier):
         known = flows.add_flows(frames, table).filter(pl.col("flow").is_not_null())
         known = known.with_columns(call=pl.lit(None, pl.UInt32))
         streams = open_connections(known, files)
+        network = network_of(run)
+        lines = cache(lambda: {} if network is None else contentions(network, frames))
         taken: set[int] = set()
         given_up = [test for test in tests if test.result.get("error")]
         may_fail = ((run.document.get("scenario") or {}).get("expect") or {}).get("failures") == "allowed"
@@ -93,7 +102,7 @@ class _Iperf3(Verifier):
                 continue
             rows += check_result_of(test)
             own = table.filter(pl.col("client_address") == _address(run, test))
-            rows += _check_test(run, test, own, known, streams, taken)
+            rows += _check_test(run, test, own, known, streams, taken, lines)
         taken |= _refused(known) | _begun_by(run, given_up, table, known, taken)
         of_tests = known.filter(pl.col("flow").is_in(list(taken)))
         transit = transit_of(frames, ports_of(run), run)
@@ -211,6 +220,7 @@ def _check_test(
     known: pl.DataFrame,
     streams: Connections,
     taken: set[int],
+    lines: Lines,
 ) -> Iterator[Finding]:
     """Everything of one test; the flows that are its own go into `taken`."""
     ports, cookie = local_ports(test.result), str((test.result.get("start") or {}).get("cookie"))
@@ -238,7 +248,7 @@ def _check_test(
         return
     for difference in check_said(said, test.options, test.result):
         yield test.row(*difference)
-    yield from _times(run, test, streams, conn)
+    yield from _times(run, test, streams, conn, lines)
     read_ns = _ended_ns(streams, conn) - _UNREAD_NS[run.clock == "virtual"]
     for number, port in enumerate(ports):
         mine = of_data.filter(pl.col("client_port") == port)
@@ -279,20 +289,28 @@ def _rows(streams: Connections, conn: int) -> list[int]:
     return streams.frames.filter(pl.col("conn") == conn)["row"].to_list()
 
 
-def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int) -> Iterator[Finding]:
-    """Under virtual time: the control connection begins after the test did, and is over before it."""
+def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int, lines: Lines) -> Iterator[Finding]:
+    """Under virtual time: the control connection begins after the test did, and its last word is written before the
+    test's end."""
     if run.clock != "virtual":
         return
     start, end = _interval(run, test)
     sent = streams.frames.filter(pl.col("conn") == conn, pl.col("view") == "sent", ~pl.col("reply"))
-    times = sent["time_ns"].to_list()
-    # A kernel sends a word again for a program that has ended.
-    words = streams.segments.filter(pl.col("conn") == conn, ~pl.col("reply"), pl.col("fresh") > 0)["time_ns"].to_list()
-    first, last = min(times, default=start), max(words, default=end)
+    first = min(sent["time_ns"].to_list(), default=start)
     if first < start:
         yield test.row("start", f"before its first frame, at {first} ns", f"{start} ns")
-    if last > end:
-        yield test.row("end", f"after its last word, at {last} ns", f"{end} ns")
+    # A kernel sends a word again for a program that has ended.
+    fresh = streams.segments.filter(pl.col("conn") == conn, ~pl.col("reply"), pl.col("fresh") > 0)
+    late = sent.filter(pl.col("row").is_in(fresh["row"].implode()), pl.col("time_ns") > end).sort("time_ns")
+    for port, last in late.select("interface", "time_ns").tail(1).iter_rows():
+        if not waited(port, last, end, lines):
+            yield test.row("end", f"after its last word, at {last} ns", f"{end} ns")
+
+
+def waited(port: str, at_ns: int, since_ns: int, lines: Lines) -> bool:
+    """True if what left a port at a time may have been ready since another: its line was never free."""
+    line = lines().get(port)
+    return line is not None and line.idle_ns(since_ns, at_ns) <= 0
 
 
 def _check_stream(

@@ -70,7 +70,8 @@ PROCESS_INSTRUCTIONS = 2_500_000
 """The same of a node that is a process: it maps memory under its lock, page fault by page fault. Measured: 1,440,000
 where a binding for messages of 64 KiB makes its rings."""
 PROCESS_WAIT_NS = 10_000_000
-"""How long such a node may wait for other processes of its machine: Linux' scheduling period is shorter."""
+"""How long such a node may wait for other processes of its machine: Linux' scheduling period is shorter. Where others
+run at once, each has its share of the processor (`at_once`)."""
 
 
 class _Mbcf:
@@ -227,12 +228,19 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
         waits[number] = _besides(contention, held.get(nic.end, []))
         own[number] = network.segments[nic.segment].tx_latency_ns(nic.end)
         if image.node_is_process:
-            own[number] += PROCESS_WAIT_NS + int(PROCESS_INSTRUCTIONS * 1000 / node.mips)
+            alone_ns = PROCESS_WAIT_NS + int(PROCESS_INSTRUCTIONS * 1000 / node.mips)
+            own[number] += alone_ns * at_once(run.jobs.get(node.name, {}))
             continue
         own[number] += int(own_instructions(run.jobs.get(node.name, {})) * 1000 / node.mips)
         if virtual_ns is not None:
             end_ns[number] = virtual_ns
     return waits, own, end_ns
+
+
+def at_once(job: Mapping[str, Any]) -> int:
+    """How many programs and threads of a job may share its machine's processor: all services, and one step."""
+    threads = (int((step.get("options") or {}).get("threads") or 1) for step in job.get("steps", ()))
+    return max(1, len(job.get("services", ())) + max(threads, default=0))
 
 
 def own_instructions(job: Mapping[str, Any]) -> int:

@@ -44,7 +44,7 @@ CROSSING_NS = 5_000_000
 UNPROVEN: tuple[str, ...] = (
     "MBCF: that a frame acknowledges all that had come when it left; only that all is acknowledged when that is due, up"
     " to 512,000 instructions of the node later (1,792,000 where it serves DCE RPC; 2,500,000 and 10 ms where it is a"
-    " process)",
+    " process, times the programs and threads of its machine)",
     "MBCF: that a process acknowledges anything between the end of its task and its own; where it sends no CLOSE, later"
     " than 100 ms behind the last call of its step",
     "MBCF: which frames Linux has discarded while the socket of a node that is a process was full; only that it was",

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import polars as pl
 
+from sundial.judge import parties
 from sundial.verify.findings import Finding
 from sundial.verify.sockets import tcp
 from sundial.verify.sockets.conversations import Conversation
@@ -80,15 +81,9 @@ def check_unreached(
     """What a client says of its calls, and whether its connections show why. `unresolved`: when ARP had no answer for
     its machine."""
     first, error = plan.batches[0].calls[0], UNREACHED + str(plan.unreached)
-    for number, row in plan.rows.items():
-        if row.error != error:
-            yield Finding(number, "sample.error", error, str(row.error))
-        if (row.xid, row.retransmits) != (None, 0):
-            yield Finding(number, "sample.xid", "none: nothing was sent", f"{row.xid}, {row.retransmits} again")
     for batch in plan.batches:
-        for name in ("exchanges", "tcp_retransmits"):
-            if batch.line.get(name) != 0:
-                yield Finding(None, f"{batch.where} {name}", "0: no connection", str(batch.line.get(name)))
+        counted = {name: batch.line.get(name) for name in ("exchanges", "tcp_retransmits")}
+        yield from parties.check_unreached(batch, error, counted)
     if exact and len(openings) > 1:
         yield Finding(None, "rpyc.connection", "one attempt of a step that reached no server", str(len(openings)))
     for opening in openings:

@@ -83,8 +83,10 @@ class _SunRpc:
         rpc = evidence.samples.filter(pl.col("transport").is_in(get_args(Server)))
         for sample in rpc.iter_rows(named=True):
             key = (evidence.nodes.get(sample["client"], 0), sample["xid"])
+            # A call that its client could not begin has the xid of the one before it.
+            own = None if key in sampled else calls.get(key)
             sampled.add(key)
-            judgement.findings += _judge(evidence, judgement, sample, calls.get(key), said)
+            judgement.findings += _judge(evidence, judgement, sample, own, said)
         judgement.findings += _setting_up(evidence, judgement)
         judgement.findings += _one_way(evidence, judgement, rpc, calls, sampled, said)
         judge_rings(evidence, judgement, handles, said.contents)

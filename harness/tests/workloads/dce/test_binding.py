@@ -132,7 +132,7 @@ def test_calls_of_a_client_without_a_port_have_failed_unsent(monkeypatch: pytest
     where = "nodes/client batch 0"
     assert ports(nothing) == []
     assert ports(nothing, asks=False) == [f"{where} server_port"]
-    assert ports(counted) == [f"{where} counters"]
+    assert ports(counted) == [f"{where} counters fragments"]
     assert ports(named) == [f"{where} server_port"]
     assert ports(another) == [f"{where} activity"]
     assert ports(numbered) == ["sample.xid"]

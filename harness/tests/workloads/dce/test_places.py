@@ -14,12 +14,12 @@ import pytest
 
 from sundial.judge.replay import LATE_NS, Item, Replay
 from sundial.workloads.dce.expect import TABLE_BYTES
-from sundial.workloads.dce.expect_pdu import Flags, Pdu, Type
+from sundial.workloads.dce.expect_pdu import Fack, Flags, Pdu, Type
 from sundial.workloads.dce.verify_executors import Executors, replay_together
 from sundial.workloads.dce.verify_names import Service
 from sundial.workloads.dce.verify_places import Party, Table
 from sundial.workloads.dce.verify_server import TOO_BUSY, Server
-from sundial.workloads.dce.verify_stream import Settings
+from sundial.workloads.dce.verify_stream import FACK_VERSION, MOST_TSDU, Settings, fack_body
 from tests.workloads.dce.dialogue import BOOT, MS, answer, came, pdu, question, sent
 
 Heard = tuple[str, Item]
@@ -224,3 +224,46 @@ def test_cancelled_call_gives_its_thread_to_the_next() -> None:
     second = [asked("b", 1), said("b", 4010, 1)]
     assert found(first, second, work_ms=3000, executors=1) == []
     assert found(first, [asked("b", 1), said("b", 3990, 1)], work_ms=3000, executors=1) != []
+
+
+def test_maybe_calls_of_an_activity_have_one_thread() -> None:
+    """The server drops those that come while the first one runs."""
+    maybe = [asked("a", at_ms, flags=Flags.MAYBE, sequence=at_ms) for at_ms in range(3)]
+    assert found(maybe, worked("b", 10, 3011, 1), work_ms=3000, executors=2) == []
+    assert found(maybe, worked("b", 10, 3005, 1), work_ms=3000, executors=2) != []
+    assert found(maybe, worked("b", 10, 6010, 1), work_ms=3000, executors=1) == []
+    assert found(maybe, worked("b", 10, 3011, 1), work_ms=3000, executors=1) != []
+    # The next one comes when the first is over, and has the thread again.
+    again = asked("a", 3500, flags=Flags.MAYBE, sequence=9)
+    assert found(maybe, [again], worked("b", 3600, 9510, 1), work_ms=3000, executors=1) == []
+    assert found(maybe, [again], worked("b", 3600, 6700, 1), work_ms=3000, executors=1) != []
+
+
+def half(at_ms: float, number: int, sequence: int) -> list[Heard]:
+    """A fragment of a maybe call of two; the first is acknowledged."""
+    flags = Flags.MAYBE | Flags.FRAGMENT | (Flags.LAST_FRAGMENT | Flags.NO_FACK if number else Flags(0))
+    plain = _own("a", Type.REQUEST, flags=flags, sequence=sequence, fragment=number)
+    body = fack_body(Fack(FACK_VERSION, 32, MOST_TSDU, 4096, number, ()), "<")
+    fack = said("a", at_ms + 1, 0, Type.FACK, sequence=sequence, fragment=number, body=body)
+    return [("a", came(at_ms, replace(plain, serial=number))), *([] if number else [fack])]
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_call_that_was_cancelled_before_it_was_whole_ends_at_once(is_cancelled: bool) -> None:
+    body = struct.pack("<II", 0, 1)
+    cancel = ("a", came(500, _own("a", Type.CL_CANCEL, activity_hint=0xFFFF, body=body)))
+    acks = ("a", sent(501, _own("a", Type.CANCEL_ACK, activity_hint=0xFFFF, body=body + b"\x01")))
+    call = [*half(0, 0, 0), *([cancel, acks] if is_cancelled else []), *half(1000, 1, 0)]
+    # The next call is taken, and its fragment acknowledged; so is the thread by another activity.
+    assert (found(call, half(1020, 0, 1), work_ms=3000, executors=1) == []) == is_cancelled
+    assert (found(call, worked("b", 1010, 4020, 1), work_ms=3000, executors=1) == []) == is_cancelled
+
+
+def test_request_that_came_long_before_the_end_of_a_run_was_not_read_behind_it() -> None:
+    """Its run ends at 3 s; what comes at 2.9 s may have waited for 0.1 s."""
+    for at_ms, sequences in ((2000, {0}), (2900, {0, 1})):
+        machine = Server(Settings(), activity=_uuid("a"), boot_time=BOOT, work_ns=3000 * MS)
+        party = Party(Replay([machine]), [], Table(2, UNREAD_NS, _conv))
+        for _, item in (asked("a", 0), asked("a", at_ms, sequence=1)):
+            party.feed(item)
+        assert {each.sequence for each in party.leaves(4000 * MS)} == sequences

@@ -99,6 +99,21 @@ def test_call_may_have_begun_when_arp_asked(asked_ms: list[int], starts_ms: set[
     assert {each.calls[1].start_ns for each in clients_of(sides, [4000 * MS], exact=True)} == {99}
 
 
+def test_call_without_its_first_request_has_begun_as_its_client_says() -> None:
+    """Under the real clock: the other call shows that the client's clock is 2 s ahead."""
+    ends = ("10.0.0.1", 40000), ("10.0.0.2", 1027)
+    starts = (100, 1000, 3000)
+    calls = [Call(number, SUNDIAL, 1, start_ns=at_ms * MS) for number, at_ms in enumerate(starts)]
+    sides = Sides(Activity(ACTIVITY, "client", "server", *ends, Settings(), calls))
+    for sequence, at_ms, kind in ((1, 3500, Type.CL_CANCEL), (2, 5000, Type.REQUEST)):
+        datagram = Datagram("client", True, *ends, at_ms * MS, at_ms * MS, [], {})
+        sides.client.sent.append((0, datagram, pdu(kind, sequence=sequence)))
+    _, reckoned = clients_of(sides, [], exact=False)
+    assert [call.start_ns + REAL_EARLY_NS for call in reckoned.calls] == [2100 * MS, 3000 * MS, 5000 * MS]
+    sides.client.sent.pop()
+    assert len(clients_of(sides, [], exact=False)) == 1
+
+
 @pytest.mark.parametrize(("again", "agrees"), [(8, True), (9, False)])
 def test_what_a_client_says_of_calls_decides_among_histories_without_a_packet(again: int, agrees: bool) -> None:
     """While ARP has no answer a call ends before a resend timer or behind it; twelve calls end in 4096 ways."""

@@ -18,17 +18,28 @@ from hypothesis import strategies as st
 from sundial.judge.replay import Histories
 from sundial.observe import Octets
 from sundial.verify.conservation import Transit
-from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type, parse
-from sundial.workloads.dce.verify_calls import Exchange, uncaused
+from sundial.verify.findings import Finding
+from sundial.verify.frames import DROPPED
+from sundial.workloads.dce.expect_pdu import HEADER, NO_HINT, Flags, Pdu, Type, parse
+from sundial.workloads.dce.verify_boot import boots, fewest_findings
+from sundial.workloads.dce.verify_calls import Exchange, check_packets, observed, uncaused
 from sundial.workloads.dce.verify_client import Call
 from sundial.workloads.dce.verify_counters import COUNTED, Bounds, Reports, Totals, check_batch, check_server, pauses
-from sundial.workloads.dce.verify_datagrams import HELD_NS, Datagram, Traffic, balance, check_layouts, datagrams
+from sundial.workloads.dce.verify_datagrams import (
+    HELD_NS,
+    Datagram,
+    Traffic,
+    balance,
+    check_layouts,
+    datagrams,
+    in_turn,
+)
 from sundial.workloads.dce.verify_message import encode
 from sundial.workloads.dce.verify_names import Activity, Service, identity, map_question, map_results, tower
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
 from sundial.workloads.dce.verify_sides import divide, replay_servers
 from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, Settings, blank
-from tests.workloads.dce.dialogue import ACTIVITY, MS, answer, pdu, question
+from tests.workloads.dce.dialogue import ACTIVITY, BOOT, MS, answer, pdu, question
 
 CLIENT, SERVER = ("10.0.0.1", 40000), ("10.0.0.2", 1027)
 MTU = 1500
@@ -175,6 +186,19 @@ def test_a_server_answers_an_activity_of_which_no_request_came(answered: bool, m
     assert [each.expected for each in found] == missing
 
 
+def test_a_server_that_has_only_asked_has_said_its_boot_time() -> None:
+    """Its next request echoes that, and is not rejected."""
+    first, later = pdu(Type.REQUEST, boot_time=0, activity_hint=NO_HINT), pdu(Type.REQUEST, sequence=1)
+    heard = [datagram(encode(each), sent=False) for each in (first, later)]
+    asked = [replace(datagram(encode(question()), back=True), at_ns=MS, whole_ns=MS)]
+    sides, _ = divide([heard[0], *asked, replace(heard[1], at_ns=2 * MS, whole_ns=2 * MS)], [activity()])
+    service = Service("server", ("10.0.0.2",), "dce-server", {"port": SERVER[1]})
+    ((_, served),) = replay_servers(
+        [*sides.values()], service, 1, memory=None, marks=(), end_ns=100 * MS, drops=lambda at_ns: False, exact=True
+    )
+    assert {each.boot_time for each in served.histories} == {BOOT}
+
+
 # ---- causes ----
 
 
@@ -192,9 +216,14 @@ def test_a_fragment_that_goes_again_needs_a_loss() -> None:
     assert finding[:2] == (5, "request.retransmissions")
 
 
-@pytest.mark.parametrize(("left", "came", "caused"), [(5, 9, True), (5, 6, False), (11, 15, False)])
-def test_a_response_that_goes_again_needs_a_ping_that_crossed_it(left: int, came: int, caused: bool) -> None:
-    """It leaves at 8 ms, is whole at 10 ms and leaves again at 20 ms."""
+@pytest.mark.parametrize(
+    ("left", "came", "answered", "caused"),
+    [(5, 9, None, True), (5, 7, None, True), (5, 7, 7, False), (5, 9, 7, False), (11, 15, None, False)],
+)
+def test_a_response_that_goes_again_needs_a_ping_that_crossed_it(
+    left: int, came: int, answered: int | None, caused: bool
+) -> None:
+    """It leaves at 8 ms, is whole at 10 ms and leaves again at 20 ms. `answered`: when working leaves."""
 
     def sent(kind: Type, at_ms: int, *, back: bool = False) -> tuple[Datagram, Pdu]:
         data = encode(pdu(kind))
@@ -205,9 +234,12 @@ def test_a_response_that_goes_again_needs_a_ping_that_crossed_it(left: int, came
         return replace(datagram(data, sent=False, back=back), whole_ns=at_ms * MS), parse(data)
 
     replies = [sent(Type.RESPONSE, at_ms, back=True) for at_ms in (8, 20)]
+    replies = [*replies[:1], *([sent(Type.WORKING, answered, back=True)] if answered else []), *replies[1:]]
+    backs = [arrived(Type.RESPONSE, 10, back=True)]
+    backs = [*([arrived(Type.WORKING, 8, back=True)] if answered else []), *backs]
     exchanged = Exchange(
-        [sent(Type.REQUEST, 1), sent(Type.PING, left), *replies],
-        [arrived(Type.REQUEST, 2), arrived(Type.PING, came), arrived(Type.RESPONSE, 10, back=True)],
+        sorted([sent(Type.REQUEST, 1), sent(Type.PING, left), *replies], key=lambda each: each[0].at_ns),
+        [arrived(Type.REQUEST, 2), arrived(Type.PING, came), *backs],
     )
     assert (not list(uncaused(Call(0, SUNDIAL, 1, id=5), exchanged, Exchange(), Settings()))) == caused
 
@@ -216,6 +248,58 @@ def test_a_fragment_that_goes_again_since_its_server_did_not_take_it() -> None:
     call, came = Call(0, SUNDIAL, 1, id=5), exchange(2, 2002)
     assert not list(uncaused(call, came.without({2 * MS}), Exchange(), Settings()))
     assert list(uncaused(call, came.without({3 * MS}), Exchange(), Settings()))
+
+
+def test_request_of_a_maybe_call_that_waited_for_arp_is_not_missing() -> None:
+    """Whether it may be, the replay says; of one that left each packet counts."""
+    maybe = Call(0, SUNDIAL, 1, Flags.MAYBE, sizes=(3000, 0), id=5)
+    data = encode(pdu(Type.REQUEST, flags=Flags.MAYBE, body=bytes(3000)))
+    left = Exchange([(replace(datagram(data), layout=["0:1480+"]), parse(data))])
+    assert not list(check_packets(observed(maybe, activity(), Exchange(), (MTU, MTU)), True))
+    assert list(check_packets(observed(maybe, activity(), left, (MTU, MTU)), True))
+    assert list(check_packets(observed(replace(maybe, semantics=Flags(0)), activity(), Exchange(), (MTU, MTU)), True))
+
+
+# ---- the order of what a machine sent ----
+
+
+def test_frame_that_a_full_ring_refused_is_behind_those_in_the_ring() -> None:
+    """Handed in at 5 ms, while the ring has what leaves at 6 and 8 ms."""
+    columns = {"fate": [None, DROPPED, None], "fate_adapter": [None, "a:eth0", None]}
+    shown = pl.DataFrame({"row": [0, 1, 2], "time_ns": [6, 5, 8], **columns}).sort("time_ns")
+    turns = shown.with_columns(time_ns=pl.when(pl.col("row") == 1).then(9).otherwise("time_ns"))
+    assert shown["row"].to_list() == [1, 0, 2]
+    assert in_turn(shown, turns)["row"].to_list() == [0, 2, 1]
+
+
+# ---- a machine that boots ----
+
+
+def test_what_comes_before_a_machine_speaks_may_be_unheard() -> None:
+    assert boots([1, 2, 3], 3) == [1, 2]
+    assert boots([1, 2, 3], 1) == []
+    assert boots([*range(100), 1000], 2000)[-2:] == [99, 1000]
+    assert len(boots(range(100), 2000)) == 32
+
+
+def test_boot_with_the_fewest_findings_is_meant() -> None:
+    asked: list[int] = []
+
+    def served(until_ns: int) -> list[Finding]:
+        asked.append(until_ns)
+        return [Finding(None, "dce.sent", "nothing", str(until_ns))] * abs(until_ns - 5)
+
+    assert fewest_findings(served, [-1, 5, 7]) == []
+    assert [each.seen for each in fewest_findings(served, [-1, 7])] == ["7", "7"]
+    assert asked[-1] == 7
+
+
+def test_what_comes_to_a_closed_port_is_not_delivered() -> None:
+    table, octets = frames((0, "received", 0, False, udp(b"early")), (5, "received", 0, False, udp(b"late")))
+    for until_ms, payloads in ((-1, [b"early", b"late"]), (0, [b"late"]), (5, [])):
+        found = datagrams(table, octets, {("client", 1027): until_ms * MS}).datagrams
+        assert [each.payload for each in found] == payloads
+    assert len(datagrams(table, octets, {("server", 1027): 9 * MS}).datagrams) == 2
 
 
 # ---- names ----
@@ -282,6 +366,9 @@ def test_pauses() -> None:
     # A machine that is slower by 64 works longer beside it: 3.2 s.
     assert pauses([0], 4 * second, mips=1.953125, seen_ns=3 * second)[0][2] is False
     assert pauses([0], 4 * second, mips=1.953125, seen_ns=3400 * MS)[0][2] is True
+    # One that runs other programs, too, may be busy for 0.4 s.
+    assert pauses([0], second, mips=125, alone=False, seen_ns=550 * MS)[0][2] is False
+    assert pauses([0], second, mips=125, alone=False, seen_ns=650 * MS)[0][2] is True
 
 
 def line(**fields: object) -> dict[str, object]:

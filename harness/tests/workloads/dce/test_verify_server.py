@@ -72,6 +72,16 @@ def test_maybe_calls_are_executed_or_dropped_and_never_answered() -> None:
     assert found(server(), *asks, at("> response", 5))
 
 
+def test_maybe_call_that_comes_while_one_surely_runs_is_dropped() -> None:
+    """Its procedure takes 3 s; what comes within 250 ms of its end may be read before or behind it."""
+    for at_ms, executed, dropped in ((2, 1, 1), (2700, 1, 1), (2900, 2, 0), (3100, 2, 0)):
+        asks = [at(f"< request seq={40 + number} maybe new", at_ms) for number, at_ms in enumerate((1, at_ms))]
+        replay = Replay([replace(server(), work={40: 3000 * MS, 41: 0})])  # type: ignore[call-arg]
+        replay.run(asks, 4000 * MS)
+        counts = [each.counts for each in replay.histories]
+        assert {(each[f"{EITHER}1"], each["dropped"]) for each in counts} == {(executed, dropped)}
+
+
 def test_request_that_comes_while_the_call_before_runs_is_not_taken() -> None:
     """Of two fragments, behind a maybe call whose procedure takes 50 ms."""
     items = [at("< request seq=40 maybe new", 1), at("< request 0/2 seq=41 maybe new", 20)]

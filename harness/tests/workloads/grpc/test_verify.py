@@ -16,11 +16,13 @@ from sundial.expect.http2 import Frame, Setting, Type
 from sundial.observe import open_run
 from sundial.verify.plan import check_plan
 from sundial.verify.samples import load_samples
+from sundial.workloads import functions
 from sundial.workloads.grpc import verify
 from sundial.workloads.grpc.expect import LIBRARIES, Client
 from sundial.workloads.grpc.expect_languages import CPP, LANGUAGES, Language
 from sundial.workloads.grpc.verify_frames import Due, read
-from tests.verify.bed import CLIENT, OUT, SERVER, Record, capture
+from tests.verify.bed import ACK as TCP_ACK
+from tests.verify.bed import CLIENT, FIN, OUT, SERVER, Bed, Record, Stream, capture
 from tests.verify.seal import seal
 from tests.verify.test_places import arp
 from tests.workloads.grpc.dialogue import AUTHORITY, NAMES, Dialogue, findings, recorded, settle
@@ -336,6 +338,24 @@ def test_a_server_whose_address_arp_does_not_find(tmp_path: Path, asked: int, ex
     assert found.count("sample.error") == (0 if explained else len(NAMES))
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_refused_connection_is_not_one_that_its_server_ended(tmp_path: Path, ended: bool) -> None:
+    said = Dialogue(client_ports=dict.fromkeys(range(len(NAMES)), None), counted=dict.fromkeys(functions.NAMES, 0))
+    for number in range(len(NAMES)):
+        said.row[number] |= {"ok": 0, "xid": None, "error": "UNAVAILABLE", "start": 1, "end": 10**9}
+    path = said.write(tmp_path)
+    bed = Bed(tmp_path / "other")
+    stream = Stream(bed, 39_000, 50051, {CLIENT: 50, SERVER: 0})
+    if ended:
+        stream.open()
+        bed.send(SERVER, [stream.frame(SERVER, FIN | TCP_ACK, stream.sent[SERVER])])
+    else:
+        stream.refuse()
+    (path / "wire" / "lan.pcapng").write_bytes(capture(["client:eth0", "server:eth0", "lan:fate"], bed.records))
+    found = [(field, seen) for field, _, seen in findings(settle(path)[0])]
+    assert (("grpc.connection", "by the server") in found) == ended
+
+
 def test_streams_behind_a_call_that_failed_are_not_known(tmp_path: Path) -> None:
     """A call had had its time before it had a stream: the client no longer knows those of later calls."""
     said = Dialogue()
@@ -649,5 +669,14 @@ def test_a_client_that_probes_opens_with_its_first_request(tmp_path: Path) -> No
 def test_a_run_may_end_before_a_server_says_what_it_counted(tmp_path: Path, linger: str, found: list[str]) -> None:
     directory = Dialogue().write(tmp_path)
     (directory / "nodes" / "server" / "samples.jsonl").write_text('{"type":"hello"}\n')
+    record(directory, linger=linger)
+    assert [field for field, *_ in findings(settle(seal(directory))[0])] == found
+
+
+@pytest.mark.parametrize(("linger", "found"), [("100 ms", []), ("250 ms", [f"{COUNTERS} string_32"])])
+def test_a_run_may_end_before_a_server_says_what_it_counted_last(tmp_path: Path, linger: str, found: list[str]) -> None:
+    said = Dialogue()
+    count_another(said)
+    directory = said.write(tmp_path)
     record(directory, linger=linger)
     assert [field for field, *_ in findings(settle(seal(directory))[0])] == found

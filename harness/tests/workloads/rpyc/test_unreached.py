@@ -129,7 +129,7 @@ def test_rows_of_calls_that_were_never_made(tmp_path: Path) -> None:
         found.batches[0]["exchanges"] = 1
 
     found.talk = changed  # type: ignore[method-assign]
-    assert fields(found.settle()) == ["sample.xid", "sample.error", "nodes/client batch 0 exchanges"]
+    assert fields(found.settle()) == ["nodes/client batch 0 exchanges", "sample.xid", "sample.error"]
 
 
 def test_two_attempts_of_one_step(tmp_path: Path) -> None:
