@@ -18,7 +18,8 @@ from sundial.verify.sockets.conversations import conversations
 from sundial.verify.sockets.stream import join
 from sundial.workloads.iperf3.verify_control import COOKIE
 from sundial.workloads.iperf3.verify_transfers import Connections, check_blocks
-from tests.verify.bed import CLIENT, SERVER, Bed, Stream
+from tests import fates
+from tests.verify.bed import CLIENT, SERVER, Bed, Record, Stream
 
 TEXT = bytes(range(200))
 PORT = 5201
@@ -86,8 +87,22 @@ def test_a_stream_is_read_up_to_its_gap(tmp_path: Path) -> None:
     stream.write(CLIENT, TEXT, [200])
     connections = opened(stream)
     assert [connections.read(0, False, count) for count in (0, 1, 95, 1000)] == [b"", TEXT[:1], TEXT[:95], TEXT]
-    assert connections.length(0, False) == 200
+    assert (connections.length(0, False), connections.behind_gaps(0, False)) == (200, 200)
     assert list(connections.changed(0, 1000)) == []
+
+
+@pytest.mark.parametrize(("adapter", "reached"), [("client:eth0", (405, 0)), ("server:eth0", (200, 200))])
+def test_what_the_senders_adapter_gave_up_is_no_gap(tmp_path: Path, adapter: str, reached: tuple[int, int]) -> None:
+    """A hub's station gives up after 16 attempts (IEEE 802.3 section 4.2.3.2.5), and TCP may not send again in time."""
+    stream = stream_of(tmp_path)
+    stream.write(CLIENT, TEXT, [200])
+    frame = stream.frame(CLIENT, 0x10, 200, TEXT[:5])
+    stream.bed.records.append(Record(stream.bed.now, 2, 0, frame, fates.given_up(adapter)))
+    stream.sent[CLIENT] += 5
+    stream.write(CLIENT, TEXT, [200])
+    connections = opened(stream)
+    assert (connections.length(0, False), connections.behind_gaps(0, False)) == reached
+    assert connections.length(0, False, "received") == 200
 
 
 @pytest.mark.parametrize(("count", "found"), [(4, []), (5, [(4, ord("e"), ord("X"))]), (9, [(4, ord("e"), ord("X"))])])

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from sundial.verify.frames import DROPPED
 from sundial.verify.sockets import tcp
 from sundial.verify.sockets.payloads import payloads
 from sundial.verify.sockets.protocol import Bytes, Files
@@ -42,14 +43,26 @@ class Connections:
     files: Files
 
     def length(self, conn: int, reply: bool, view: str = "sent") -> int:
-        """Bytes of one direction, from the first, as far as they were seen without a gap."""
-        table = self.frames.filter(
-            pl.col("conn") == conn, pl.col("reply") == reply, pl.col("view") == view, pl.col("data") > 0
-        )
-        spans = table.select("pos", stop=pl.col("pos") + pl.col("data")).unique().sort("pos", "stop")
-        reached = spans.with_columns(before=pl.col("stop").cum_max().shift(1).fill_null(0))
+        """Bytes of one direction, from the first, as far as they were seen without a gap; `sent` has those of frames
+        that the sender's adapter gave up."""
+        reached = self._spans(conn, reply, view)
         gap = reached.filter(pl.col("pos") > pl.col("before"))
         return int((gap["before"].head(1) if gap.height else reached["stop"].sort().tail(1)).sum())
+
+    def behind_gaps(self, conn: int, reply: bool) -> int:
+        """Bytes of one direction that were sent behind the first gap."""
+        reached = self._spans(conn, reply, "sent")
+        fresh = (pl.col("stop") - pl.max_horizontal("pos", "before")).clip(0)
+        return int(reached.select(fresh.sum()).item()) - self.length(conn, reply)
+
+    def _spans(self, conn: int, reply: bool, view: str) -> pl.DataFrame:
+        """Of segments with data, in order: pos, stop, and `before`: the last stop of those before."""
+        seen = pl.col("view") == view
+        if view == "sent":
+            seen |= given_up(self.frames)
+        table = self.frames.filter(pl.col("conn") == conn, pl.col("reply") == reply, seen, pl.col("data") > 0)
+        spans = table.select("pos", stop=pl.col("pos") + pl.col("data")).unique().sort("pos", "stop")
+        return spans.with_columns(before=pl.col("stop").cum_max().shift(1).fill_null(0))
 
     def opened_again(self, conn: int) -> int:
         """How many SYN and FIN without data a client sent again: TCP_INFO counts them as well."""
@@ -205,6 +218,13 @@ def least_lost(arrived: Iterable[bytes], times: Iterable[int], read_ns: int) -> 
         else:
             lost = max(0, lost - 1)
     return lost if least is None else min(least, lost)
+
+
+def given_up(frames: pl.DataFrame) -> pl.Expr:
+    """Frames that the adapter of their sender dropped, so that they were never on its wire."""
+    ports = frames.filter(pl.col("view") == "sent").select("flow", "reply", fate_adapter="interface").unique()
+    own = frames.filter(pl.col("fate") == DROPPED).join(ports, on=["flow", "reply", "fate_adapter"], how="semi")
+    return pl.col("row").is_in(own["row"].implode())
 
 
 def open_connections(frames: pl.DataFrame, files: Files) -> Connections:
