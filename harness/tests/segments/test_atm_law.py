@@ -304,6 +304,17 @@ def test_equal_broadcasts_of_which_services_lose_one(tmp_path: Path) -> None:
     assert findings(network, tmp_path) == []
 
 
+@pytest.mark.parametrize("seed", [6, 8])
+def test_of_two_broadcasts_that_come_at_once_either_may_be_joined_to_the_other(seed: int, tmp_path: Path) -> None:
+    lossy = {"to m1:eth0": {"cell_loss": "20 %"}}
+    network = Network(segment(3, lane=STATIC, line="2 Mbit/s", cdv="100 us", impairments=lossy), seed=seed)
+    for number in range(6):
+        for port in (0, 2):
+            payload = bytes([number]) * 60
+            network.hand(number * 5_000_000 + port, port, BROADCAST + address(port) + b"\x08\x06" + payload)
+    assert findings(network.run(), tmp_path) == []
+
+
 @pytest.mark.parametrize("name", ALIKE)
 def test_a_completed_pdu_has_all_its_cells_and_no_other(name: str, tmp_path: Path) -> None:
     network = alike(ALIKE[name])
