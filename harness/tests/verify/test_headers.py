@@ -256,6 +256,27 @@ def test_a_program_may_set_what_a_socket_has(tmp_path: Path, name: str) -> None:
     assert found("one", lambda number: number == 2, of_users=programs) == [field]
 
 
+def test_a_program_sets_it_in_all_fragments_of_a_datagram(tmp_path: Path) -> None:
+    for number, (which, expected) in enumerate([(lambda _: True, []), (lambda number: number == 2, ["ip.ttl"])]):
+        bed = traffic(tmp_path / str(number))
+        set_in(bed, at(22, 0x41), which, is_ip(17))
+        assert fields(bed, of_users={"client": []}) == expected
+
+
+def test_an_answer_to_an_echo_request_has_its_type_of_service(tmp_path: Path) -> None:
+    def echo(source: str, target: str, kind: int, tos: int) -> bytes:
+        frame = bytearray(icmp(source, target, kind, 0, b"\0\7\0\1" + bytes(56), 0))
+        frame[15] = tos
+        frame[20] = 0x40 if kind == 8 else 0
+        return resummed(frame)
+
+    for number, (tos, expected) in enumerate([(0x10, []), (0x20, ["ip.dsfield"])]):
+        bed = traffic(tmp_path / str(number))
+        bed.send(CLIENT, [echo(CLIENT, SERVER, 8, 0x10)])
+        bed.send(SERVER, [echo(SERVER, CLIENT, 0, tos)])
+        assert fields(bed, of_users={"client": []}) == expected
+
+
 @pytest.mark.parametrize("timed", [False, True])
 def test_a_frame_that_was_on_its_way_is_left_to_the_law_of_its_wire(tmp_path: Path, timed: bool) -> None:
     bed = traffic(tmp_path)
@@ -292,6 +313,13 @@ def test_a_corrupted_frame_differs_in_the_bit_that_is_named(tmp_path: Path) -> N
 )
 def test_any_byte_of_the_headers_may_be_corrupted(tmp_path: Path, byte: int) -> None:
     assert fields(corrupted(tmp_path, kind=PLAIN, byte=byte)) == []
+
+
+@pytest.mark.parametrize(("byte", "found"), [(34, []), (41, ["arp.opcode"])])
+def test_a_corrupted_question_of_arp_is_answered_as_it_came(tmp_path: Path, byte: int, found: list[str]) -> None:
+    """With another target hardware address, which no receiver reads; and for another address, which no machine has."""
+    asks = arp(1, CLIENT, SERVER, BROADCAST)
+    assert fields(corrupted(tmp_path, kind=lambda frame: frame == asks, byte=byte)) == found
 
 
 @pytest.mark.parametrize("missing", [1, 2])

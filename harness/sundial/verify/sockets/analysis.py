@@ -25,6 +25,7 @@ from sundial.verify.sockets import (
     udp,
 )
 from sundial.verify.sockets.busy_servers import Servers, services
+from sundial.verify.sockets.flows import add_flows_of_damaged
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
 
 Build = Callable[[pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame, list[Call]]]
@@ -87,7 +88,7 @@ def analyse(
     calls, legs, expected = build(messages.with_unsent(calls, unsent or {}, exact_time=exact_time))
     refused = frames.filter(pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null())["row"]
     # What was damaged behind IP waits with the fragments of its datagram, and may be read in spite of its checksum.
-    of_ip = through_ip(frames).drop(*_NOT_OF_CALLS)
+    of_ip = add_flows_of_damaged(through_ip(frames), flow_table).drop(*_NOT_OF_CALLS)
     with_damaged = udp.attribute_udp(of_ip, calls, flow_table, protocols, exact_time, begun)
     udp_frames = intact(with_damaged)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
