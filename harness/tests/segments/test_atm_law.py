@@ -293,6 +293,28 @@ def test_cells_of_the_one_before_may_complete_a_pdu(name: str, tmp_path: Path) -
         assert least <= sum((each.direction, each.interface) == (IN, number) for each in network.cells) <= most
 
 
+def test_equal_broadcasts_of_which_services_lose_one(tmp_path: Path) -> None:
+    """No capture shows what came to the services: what was lost there is the latest that can have been."""
+    network = Network(segment(3, lane=STATIC, impairments={"both": {"cell_loss": "15 %"}}), seed=2)
+    for number in range(60):
+        network.hand(number * 900_000, number % 2, BROADCAST + address(number % 2) + b"\x08\x06" + bytes(60))
+    network.run()
+    late = [each for each in network.pdus if "joined to the PDU before towards service" in (each.comment or "")]
+    assert any(each.at > 2_000_000 for each in late)
+    assert findings(network, tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", [6, 8])
+def test_of_two_broadcasts_that_come_at_once_either_may_be_joined_to_the_other(seed: int, tmp_path: Path) -> None:
+    lossy = {"to m1:eth0": {"cell_loss": "20 %"}}
+    network = Network(segment(3, lane=STATIC, line="2 Mbit/s", cdv="100 us", impairments=lossy), seed=seed)
+    for number in range(6):
+        for port in (0, 2):
+            payload = bytes([number]) * 60
+            network.hand(number * 5_000_000 + port, port, BROADCAST + address(port) + b"\x08\x06" + payload)
+    assert findings(network.run(), tmp_path) == []
+
+
 @pytest.mark.parametrize("name", ALIKE)
 def test_a_completed_pdu_has_all_its_cells_and_no_other(name: str, tmp_path: Path) -> None:
     network = alike(ALIKE[name])

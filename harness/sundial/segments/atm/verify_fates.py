@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sundial.expect.atm import CELL_PAYLOAD
 from sundial.seams.fate import Cells, Spoiled
 from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_channels import services_port
 from sundial.segments.atm.verify_lines import NS, stamp
 from sundial.segments.atm.verify_output import Copies
 from sundial.segments.atm.verify_pdus import Pdus, at_records, of
@@ -88,18 +89,21 @@ def read_fates(segment: Atm, pdus: Pdus) -> Fates:
 
 def assigned(segment: Atm, fates: Fates, pdus: Pdus, copies: Copies) -> Fates:
     """With the copy of each that has the same bytes, channel and end. Of several alike, what was lost on the way into
-    the switch or by its queue is the latest that had come so far; what leaves the queue is in order."""
+    the switch, by its queue or at the services, whose arrivals no capture shows, is the latest that had come so far;
+    what leaves the queue to a port is in order."""
     copy, joins = fates.copy.copy(), copies.joins.low
     into = (fates.kind != UNKNOWN) & ~fates.towards
     queued = (fates.kind != UNKNOWN) & fates.towards & np.isin(fates.reason, list(QUEUE_WORDS))
+    served = (fates.kind != UNKNOWN) & fates.towards & ~queued & (fates.port == services_port(segment))
     for which, end, came in (
         (into, copies.sender, joins - segment.cell_latency * NS),
         (queued, copies.to, joins),
+        (served, copies.to, joins + copies.length),
     ):
         own = _alike(pdus, fates.record[which], at=pdus.time_ns[fates.record[which]], end=fates.port[which])
         known = _alike(pdus, copies.pdu, vci=copies.sent_vci, at=stamp(came), end=end)
         copy[which] = _latest(own, known)
-    behind = np.flatnonzero((fates.kind != UNKNOWN) & ~into & ~queued)
+    behind = np.flatnonzero((fates.kind != UNKNOWN) & ~into & ~queued & ~served)
     copy[behind] = _in_order(segment, fates, behind, pdus, copies, np.setdiff1d(np.arange(len(copies)), copy))
     damaged = np.flatnonzero((fates.kind == CRC) & (copy == NO_COPY))
     if len(damaged):

@@ -304,6 +304,9 @@ def due(segment: Atm, walked: Walk) -> Due:
     must, may = np.zeros((2, len(copies)), np.bool_)
     must[order] = whole & same & ~chance[before] & walked.by_copy("last_lost")[before]
     may[order] = whole & same & chance[before] & (lost[before] > 0)
+    # Which of two came first the stamps need not tell.
+    either = same & (copies.joins.low[order] < copies.joins.high[before]) & chance[order] & (lost[order] > 0)
+    may[before[either & (lost[before] == 0) & (kind[before] != CRC)]] = True
     struck = walked.completed & (faulty[copies.to] | _by_port(segment, "from")[copies.sender])
     must &= ~struck
     joined_ = must | (may & (kind == JOIN))
