@@ -15,9 +15,11 @@ import pytest
 
 from sundial.observe import open_run, read_frames
 from sundial.observe.octets import octets_of
-from sundial.verify.corruption import with_corrupted
+from sundial.verify.corruption import intact, with_corrupted
 from sundial.verify.frames import with_places
+from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import load_samples
+from sundial.verify.unsent import unsent
 from sundial.verify.workload import Settled
 from sundial.workloads.functions import FUNCTIONS
 from sundial.workloads.rpyc.expect_brine import Handler, Kind, frames, unpack
@@ -95,7 +97,8 @@ class Spoken:
         table = with_corrupted(table, lambda rows: octets_of(rows, files))
         assert KIND.transport is not None
         self.frames = table
-        return KIND.transport.settle(run, table, load_samples(run))
+        dropped = unsent(intact(table), ports_of(run), lambda rows: octets_of(rows, files))
+        return KIND.transport.settle(run, table, load_samples(run), dropped.stretches)
 
     def talk(self, bed: Bed) -> None:
         """Both ends' frames, and the times of all calls."""
