@@ -186,7 +186,6 @@ _Numbered = Sequence[tuple[int, Event]]
 """Events of segments with their places in the list."""
 
 
-_PAGE = "harness/scenarios/README.md, Events"
 
 
 def _check(event: Event, number: int, topology: Topology, end_ns: int | None) -> Iterator[Invalid]:
@@ -231,8 +230,9 @@ def _check(event: Event, number: int, topology: Topology, end_ns: int | None) ->
         what = f"a segment of kind {kind.kind} does not support {verb}"
         if not kind.knobs:
             what += ": the law of its wire stays the same through a run"
-        allowed = ", ".join([*sorted(kind.knobs), *(f"{verb} of {name}" for name in able)])
-        yield Invalid(where, what, allowed or f"a kind with events ({_PAGE})")
+        instead = "a topology with a link" if verb == IMPAIR else "a topology with a switch or a link"
+        allowed = [*sorted(kind.knobs), *(f"{verb} of {name}" for name in able)]
+        yield Invalid(where, what, ", ".join(allowed) or instead)
     elif verb == IMPAIR:
         yield from _check_impair(event, path, kind)
     elif verb == PARTITION:

@@ -179,11 +179,16 @@ def test_a_kind_that_cannot_change_is_refused_by_name(tmp_path: Path, event: str
     assert "of wan" in problem.allowed
 
 
-def test_where_no_segment_can_change_the_page_with_events_is_named(tmp_path: Path) -> None:
-    hub_alone = "".join(line for line in KINDS.splitlines(keepends=True) if "wan" not in line)
+@pytest.mark.parametrize(
+    ("event", "instead"),
+    [("impair: half, loss: 1 %", "a topology with a link"), ("cut: half", "a topology with a switch or a link")],
+)
+def test_a_topology_in_which_nothing_can_change_is_refused_by_what_to_take(
+    tmp_path: Path, event: str, instead: str
+) -> None:
     with pytest.raises(BadInput) as caught:
-        experiment(tmp_path, "at: 1 s, cut: half", re.sub(r", eth1: \{.*?\}", "", hub_alone))
-    assert caught.value.problems[0].allowed == "a kind with events (harness/scenarios/README.md, Events)"
+        experiment(tmp_path, f"at: 1 s, {event}", KINDS.replace("kind: link", "kind: hub"))
+    assert [problem.allowed for problem in caught.value.problems] == [instead]
 
 
 def test_a_machine_in_no_group_is_refused(tmp_path: Path) -> None:
