@@ -186,8 +186,6 @@ _Numbered = Sequence[tuple[int, Event]]
 """Events of segments with their places in the list."""
 
 
-
-
 def _check(event: Event, number: int, topology: Topology, end_ns: int | None) -> Iterator[Invalid]:
     """Errors of one event by itself."""
     path: Path = ("timeline", number)
