@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from sundial.cli.main import COMMANDS, sundial
 from sundial.model.catalog import ROOT, names
+from sundial.model.load import load_topology
 
 PAGES = sorted(
     subprocess.run(
@@ -76,6 +77,29 @@ def test_runs_of_a_page_are_accepted(page: str) -> None:
     for line in sorted(runs_of((ROOT / page).read_text())):
         result = CliRunner().invoke(sundial, [*shlex.split(line), "--dry-run"])
         assert result.exit_code == 0, f"{line}: {result.output[-300:]}"
+
+
+def changes_by_hand(text: str) -> list[tuple[str, str, str]]:
+    """Topology, verb and place of each command that changes a wire of a topology that its section brought up before."""
+    found = []
+    for section in re.split(r"^#+ ", text, flags=re.MULTILINE):
+        topology = ""
+        for up, verb, place in re.findall(
+            r"(?:TOPOLOGY=|\./sundial up )([a-z][\w-]*)|\./sundial (impair|cut|heal|partition) ([a-z][\w:-]*)", section
+        ):
+            topology = up or topology
+            if verb and topology:
+                found.append((topology, verb, place))
+    return found
+
+
+def test_changes_by_hand_suit_the_topology_that_a_page_brought_up() -> None:
+    commands = {command for page in FOR_USERS for command in changes_by_hand((ROOT / page).read_text())}
+    assert ("two-hosts-wan", "cut", "server:eth0") in commands
+    for name, verb, place in sorted(commands):
+        segments = load_topology(name).segments
+        at = [each for each in segments.values() if place in each.ports] or [segments[place]]
+        assert {"cut" if verb == "heal" else verb} <= at[0].knobs, f"{verb} {place} of {name}"
 
 
 def test_scenarios_are_all_described() -> None:

@@ -173,8 +173,21 @@ def test_a_kind_that_cannot_change_is_refused_by_name(tmp_path: Path, event: str
         experiment(tmp_path, f"at: 1 s, {event}", KINDS)
     (problem,) = caught.value.problems
     assert "kind hub does not support" in problem.what
+    assert "the law of its wire stays the same" in problem.what
     assert problem.allowed is not None
     assert "of wan" in problem.allowed
+
+
+@pytest.mark.parametrize(
+    ("event", "instead"),
+    [("impair: half, loss: 1 %", "a topology with a link"), ("cut: half", "a topology with a switch or a link")],
+)
+def test_a_topology_in_which_nothing_can_change_is_refused_by_what_to_take(
+    tmp_path: Path, event: str, instead: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        experiment(tmp_path, f"at: 1 s, {event}", KINDS.replace("kind: link", "kind: hub"))
+    assert [problem.allowed for problem in caught.value.problems] == [instead]
 
 
 def test_a_machine_in_no_group_is_refused(tmp_path: Path) -> None:

@@ -180,6 +180,8 @@ def _plainly_carried(
 ) -> pl.Series:
     """Frames whose bytes were sent once and came once, where they had to, and nowhere else, while nothing else happened
     to such bytes: nearly all. `changed`: the hashes of others."""
+    if table.is_empty():
+        return pl.Series([], dtype=pl.Boolean)
     ends = table["end"].unique(maintain_order=True)
     columns = table.select(
         number=number_of("capture", "octets_hash"),

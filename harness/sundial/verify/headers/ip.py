@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address
 
 import polars as pl
@@ -45,8 +45,8 @@ def check_ip(
     cut: pl.Series,
     of_users: Collection[str] = (),
 ) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: when
-    ARP had no answer, and they may have dropped packets; `headless` as of `arp.Overflow`, `cut` of
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: by
+    machine, when it may have dropped what it was to send; `headless` as of `arp.Overflow`, `cut` of
     `frames.cut_off`; `of_users`: machines whose programs may set what a socket can."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
@@ -67,7 +67,9 @@ def check_ip(
     room = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
     least = pl.col("captured_length").cast(pl.Int64) - ETHERNET
     if of_users:
-        table = table.with_columns(_left_to_program(column, of_users).alias(free) for column, free in _FREE.items())
+        table = _with_asked(table).with_columns(
+            _left_to_program(column, of_users).alias(free) for column, free in _FREE.items()
+        )
     else:
         table = table.with_columns(pl.lit(False).alias(free) for free in _FREE.values())
     free_tos, free_df, free_ttl = map(pl.col, _FREE.values())
@@ -107,26 +109,48 @@ def check_ip(
                 for name, where, expected, seen in checks
             ),
             _check_identifications(table, waits),
-            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), cut),
+            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), waits, cut),
         ]
     )
 
 
+_ECHO_REPLY, _ECHO_REQUEST = 0, 8
 _FREE = {"ip_tos": "free_tos", "ip_flags": "free_df", "ip_ttl": "free_ttl"}
+_PARTS = ("machine", "protocol", "source", "target", "ip_id")
+"""Of all fragments of a datagram."""
 _FLOW = ("machine", "protocol", "source", "target", "source_port", "target_port")
 
 
 def _left_to_program(column: str, of_users: Collection[str]) -> pl.Expr:
-    """Whether a program may have set a field of a packet: on a machine with programs of users, in a packet that is the
-    only one of its flow, or has a neighbour there with the same value. Of messages of ICMP each may have its own, as
-    mtr's echo requests."""
+    """Whether a program may have set a field of a packet, on a machine with programs of users.
+
+    Of UDP and TCP, if it is the only packet of its flow, or has a neighbour there, or in its datagram, with the same
+    value. Of echo requests each may have its own value, as traceroute's, or each value comes again, as mtr's. An answer
+    to an echo request has the type of service of one."""
     value = pl.col(column) & (DONT_FRAGMENT if column == "ip_flags" else 0xFF)
     begins = pl.col("fragment_offset") == 0
-    before, after = (value.shift(step).over(*_FLOW, "fragment_offset") for step in (1, -1))
-    alone = before.is_null() & after.is_null()
-    shared = alone | (value == before).fill_null(False) | (value == after).fill_null(False)
-    set_ = (pl.col("protocol") == ICMP) | ~begins | shared
-    return (pl.col("machine").is_in(list(of_users)) & set_).fill_null(False)
+    asks = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == _ECHO_REQUEST)
+    flow = [*_FLOW, "fragment_offset", "icmp_type"]
+    several = (pl.len().over(*flow, column) > 1) | (value.n_unique().over(flow) == pl.len().over(flow))
+    own = pl.col("protocol").is_in([TCP, UDP]) & _has_equal(value, flow, alone=True)
+    by_program = pl.when(begins).then(own | (asks & several)).otherwise(_has_equal(value, _PARTS, alone=False))
+    mine = pl.col("machine").is_in(list(of_users)) & by_program.fill_null(False)
+    answers = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == _ECHO_REPLY)
+    return mine | (answers & pl.col("asked").fill_null(False)) if column == "ip_tos" else mine
+
+
+def _has_equal(value: pl.Expr, flow: Sequence[str], *, alone: bool) -> pl.Expr:
+    """Whether the packet before or behind it in the flow has the same value. `alone`: of one that has neither."""
+    before, after = (value.shift(step).over(flow) for step in (1, -1))
+    equal = (value == before).fill_null(False) | (value == after).fill_null(False)
+    return equal | (before.is_null() & after.is_null()) if alone else equal
+
+
+def _with_asked(table: pl.DataFrame) -> pl.DataFrame:
+    """Adds `asked`: some echo request to the packet's sender, from its target, has the packet's type of service."""
+    asks = table.filter(pl.col("protocol") == ICMP, pl.col("icmp_type") == _ECHO_REQUEST)
+    asked = asks.select("ip_tos", source="target", target="source", asked=True).unique()
+    return table.join(asked, on=["ip_tos", "source", "target"], how="left", maintain_order="left")
 
 
 def _is_linux() -> pl.Expr:
@@ -218,7 +242,7 @@ def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
 
 def _steps(table: pl.DataFrame, key: list[str], waits: Stretches) -> pl.DataFrame:
     """A finding where identifications of the same `key` step by less than `least` or more than `most`. What a machine
-    drops as ARP has no answer has had its number."""
+    drops before its port has had its number."""
     number, since = pl.col("ip_id").cast(pl.Int64), pl.col("time_ns").shift(1).over(key)
     before = number.shift(1).over(key)
     waited = [
@@ -252,9 +276,9 @@ def _repeated(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
+def _check_datagrams(table: pl.DataFrame, waits: Stretches, cut: pl.Series) -> pl.DataFrame:
     """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order, as
-    far as they left before the run ended."""
+    far as they left before the run ended, and but for what the machine dropped."""
     udp = table.filter(pl.col("protocol") == UDP, pl.col("ip_header").is_not_null()).with_columns(
         data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header"), place=pl.int_range(pl.len())
     )
@@ -291,7 +315,16 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
         sum=pl.col("ip_payload_sum").cast(pl.Int64).sum(),
         unsummed=pl.col("ip_payload_sum").is_null().any(),
         **{name: pl.col(name).first() for name in _SHARED},
+        machine=pl.col("machine").first(),
+        times=pl.concat_list(pl.col("time_ns").min(), pl.col("time_ns").max()),
+        in_order=(offset.sort() >= by_offset).all() & in_order,
     )
+    partly = gathered.filter(~(pl.col("contiguous") & pl.col("ended")), "in_order")
+    dropped = [
+        place
+        for place, machine, (since, until) in partly.select("place", "machine", "times").iter_rows()
+        if any(begin <= until and since <= end for begin, end in waits.get(machine, ()))
+    ]
     datagrams = pl.concat([alone, gathered.select(alone.columns)]).sort("place")
     datagrams = datagrams.with_columns(call=pl.lit(None, pl.UInt32))
     whole = pl.col("contiguous") & pl.col("ended")
@@ -301,7 +334,9 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
         [
             findings(
                 datagrams,
-                ~whole & ~(pl.col("contiguous") & pl.col("rows").list.last().is_in(cut.implode())),
+                ~whole
+                & ~pl.col("place").is_in(dropped)
+                & ~(pl.col("contiguous") & pl.col("rows").list.last().is_in(cut.implode())),
                 pl.lit("ip.fragments"),
                 pl.lit("all of a datagram, in order"),
                 pl.col("rows").list.len(),
