@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 # Of polars' allocator, before polars is there: for some seconds, memory that one thread gave back is taken again by any
 # other. Pages that the kernel has to find and clear took a quarter of a verification's time.
-os.environ.setdefault("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:20000")
+os.environ.setdefault("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:2000")
 
 EPOCH_NS = 946_684_800 * 10**9
 """2000-01-01T00:00:00Z in ns since 1970: where a capture puts zero of the run's time axis under virtual time."""
