@@ -151,7 +151,7 @@ def measure_dask(context: Context) -> Iterator[Outcome]:
     try:
         with dask.Client(address, set_as_default=False, timeout=START_S) as client:
             client.wait_for_workers(1, timeout=START_S)
-            (place,) = client.scheduler_info(n_workers=-1)["workers"]
+            (place,) = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
             client_s, scheduler_s = time.process_time(), _processor_s(scheduler.pid)
             for number in range(0, calls, THREADS):
                 some = range(number, number + THREADS)

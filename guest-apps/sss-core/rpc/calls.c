@@ -201,19 +201,21 @@ bool rpc_poll(struct rpc_call *call)
     return call->status != RPC_INPROGRESS;
 }
 
-enum clnt_stat rpc_wait_error(struct rpc_call *call, uint64_t timeout_ns, struct rpc_err *error)
+enum clnt_stat rpc_wait_counted(struct rpc_call *call, uint64_t timeout_ns, uint32_t *retransmits)
 {
-    enum clnt_stat status = finish(call, timeout_ns, error);
+    struct rpc_err error;
+    enum clnt_stat status = finish(call, timeout_ns, &error);
 
+    *retransmits = call->retransmits;
     free(call);
     return status;
 }
 
 enum clnt_stat rpc_wait(struct rpc_call *call, uint64_t timeout_ns)
 {
-    struct rpc_err error;
+    uint32_t retransmits;
 
-    return rpc_wait_error(call, timeout_ns, &error);
+    return rpc_wait_counted(call, timeout_ns, &retransmits);
 }
 
 enum clnt_stat rpc_one_way(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments)

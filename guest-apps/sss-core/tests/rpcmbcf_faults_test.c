@@ -61,6 +61,7 @@ static void many_under_way_are_executed_once(enum mbcf_type type, const struct n
     static char sent[DEPTH][1200], received[DEPTH][1200];
     echo_data data[DEPTH], back[DEPTH];
     struct rpc_call *calls[DEPTH];
+    unsigned counted = 0, total = 0;
     CLIENT *client;
 
     node_group_faults(faults);
@@ -74,11 +75,15 @@ static void many_under_way_are_executed_once(enum mbcf_type type, const struct n
                              (xdrproc_t)xdr_echo_data, &back[i]);
     }
     for (unsigned i = 0; i < DEPTH; i++) {
-        EXPECT(rpc_wait(calls[i], PATIENCE) == RPC_SUCCESS);
+        uint32_t again;
+
+        EXPECT(rpc_wait_counted(calls[i], PATIENCE, &again) == RPC_SUCCESS);
+        counted += again;
         EXPECT(back[i].echo_data_len == 37 * i &&
                pattern_matches(PATTERN_OPAQUE, i, 0, received[i], 37 * i));
     }
     EXPECT(executed() == DEPTH);
+    EXPECT(clnt_control(client, CLGET_RETRANSMITS, &total) && counted == total);
     rig_end_client(client);
 }
 

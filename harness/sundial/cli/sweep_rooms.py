@@ -95,18 +95,30 @@ def scheduler(address: str, certs: Path | None, say: Callable[[str], None]) -> N
 
 def worker(address: str, certs: Path | None, slots: int | None, store: Path | None, say: Callable[[str], None]) -> None:
     """Be a worker of a cluster. Raises HostLacks, Interrupted."""
+    slots = slots or rooms.named_room("sundial.reproduce.workers").jobs_of_this_host()
+    rooms.named_room("sundial.sweep.cluster.serve").work(address, certs, agent(slots, store), say)
+
+
+def agent(slots: int, store: Path | None) -> Any:
+    """What makes runs for a cluster on this host: `.close()` ends it. Raises HostLacks."""
     rooms.check_state()
     rooms.able_room("sundial.sweep.perform")
     places = rooms.named_room("sundial.run.places").Places()
-    serve = rooms.named_room("sundial.sweep.cluster.serve")
-    slots = slots or rooms.named_room("sundial.reproduce.workers").jobs_of_this_host()
+    name = rooms.named_room("sundial.sweep.cluster.serve").worker_name()
     identities = rooms.named_room("sundial.sweep.known").Identities()
-    agent = rooms.named_room("sundial.sweep.cluster.agent").Agent(
-        rooms.making(), store or places.store, places.private / "cluster-images",
-        lambda kept: identities.offer(kept, slots, serve.worker_name()),
-    )  # fmt: skip
-    agent.blobs.adopt(places.built)
-    serve.work(address, certs, agent, say)
+    made = rooms.named_room("sundial.sweep.cluster.agent").Agent(
+        rooms.making(),
+        store or places.store,
+        places.private / "cluster-images",
+        lambda kept: identities.offer(kept, slots, name),
+    )
+    made.blobs.adopt(places.built)
+    return made
+
+
+def serve_as(agent: Any) -> None:
+    """This process is the worker that has the agent."""
+    rooms.named_room("sundial.sweep.cluster.agent").serve(agent)
 
 
 def certs(folder: Path) -> None:

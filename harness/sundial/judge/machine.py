@@ -84,6 +84,9 @@ class Machine(ABC, Generic[T]):
     def deadline(self) -> int:
         """When its next timer is due, at the earliest."""
 
+    def left(self, at_ns: int) -> None:
+        """The message that it had to send next was at the port then: it has happened no later."""
+
     @property
     def reads(self) -> bool:
         """Whether it reads what comes."""

@@ -178,6 +178,7 @@ class Replay(Generic[M]):
             found = [each for each in found if reading.encode(each.outbox[0]) == sent.payload] or found
         self._compare(found[0].outbox[0], sent)
         for each in found:
+            each.left(sent.at_ns)
             each.outbox.popleft()
         self.explained.append(sent)
         self.histories = _distinct(self._agreeing(found))

@@ -18,7 +18,7 @@ from sundial.judge.parties import Service, services
 from sundial.observe import Octets, RunDirectory, octets_of
 from sundial.verify.conservation import transit_of
 from sundial.verify.findings import Finding, as_table
-from sundial.verify.headers.arp import unresolved
+from sundial.verify.headers.arp import Stretches
 from sundial.verify.headers.ports import homes, ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
@@ -64,9 +64,11 @@ class Verification(ABC, Generic[S]):
         samples: RunSamples,
         calls: pl.DataFrame,
         known: Sequence[S],
+        unsent: Stretches,
     ) -> None:
-        """`calls`: its samples; `known`: its servers."""
+        """`calls`: its samples; `known`: its servers; `unsent`: as of `OwnTransport.settle`."""
         self.run, self.frames, self.samples, self.calls, self.services = run, frames, samples, calls, known
+        self.unsent = unsent
         self.exact = run.clock == "virtual"
         """Guests and captures have one clock."""
         self.ports = ports_of(run)
@@ -85,11 +87,6 @@ class Verification(ABC, Generic[S]):
         """The bytes of frames."""
         return octets_of(rows, self.run.capture_files)
 
-    @cached_property
-    def unresolved(self) -> dict[str, list[tuple[int, int]]]:
-        """By machine: when ARP had no answer for it (`arp.unresolved`)."""
-        return unresolved(self.frames, self.homes, self.read)
-
     @abstractmethod
     def verdict(self) -> Verdict:
         """Compare all calls with all frames."""
@@ -100,13 +97,13 @@ class Verification(ABC, Generic[S]):
         return 1500 if owner is None else owner[1].mtu
 
     @classmethod
-    def settle(cls, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
+    def settle(cls, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, unsent: Stretches) -> Settled:
         """As `OwnTransport.settle`."""
         calls = samples.table.filter(pl.col("app").is_in(list(cls.clients))).with_columns(protocol=pl.lit(cls.name))
         known = services(run, cls.service, cls.servers)
         if not known and calls.is_empty():
             return Settled(calls)
-        this = cls(run, frames, samples, calls, known)
+        this = cls(run, frames, samples, calls, known, unsent)
         found = this.verdict()
         table = pl.DataFrame(found.observed, schema=OBSERVED, orient="row").sort("call")
         return Settled(
@@ -133,9 +130,9 @@ class Transport:
         """None: the frames are IP's."""
         return None
 
-    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
+    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, unsent: Stretches) -> Settled:
         """Compare all its calls with all its frames."""
-        return self.verification.settle(run, frames, samples)
+        return self.verification.settle(run, frames, samples, unsent)
 
     def describe(self) -> pl.Expr:
         """No frame in words: a segment shows no message."""

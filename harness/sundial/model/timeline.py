@@ -226,6 +226,8 @@ def _check(event: Event, number: int, topology: Topology, end_ns: int | None) ->
     if not needed & kind.knobs:
         able = [name for name, other in topology.segments.items() if other.knobs & ({verb} if verb != HEAL else {CUT})]
         what = f"a segment of kind {kind.kind} does not support {verb}"
+        if not kind.knobs:
+            what += ": the law of its wire stays the same through a run"
         instead = "a topology with a link" if verb == IMPAIR else "a topology with a switch or a link"
         allowed = [*sorted(kind.knobs), *(f"{verb} of {name}" for name in able)]
         yield Invalid(where, what, ", ".join(allowed) or instead)

@@ -205,9 +205,9 @@ class _Heads(Octets):
         object.__setattr__(self, "grid", grid)
 
     def matrix(self, offset: int | Numbers, width: int) -> NDArray[np.uint8]:
-        places = np.unique(offset) if isinstance(offset, np.ndarray) else np.array([offset])
-        if len(places) == 1 and 0 <= places[0] <= self.grid.shape[1] - width:
-            return self.grid[:, places[0] : places[0] + width]
+        first, last = (int(np.min(offset)), int(np.max(offset))) if len(self.grid) else (0, 0)
+        if first == last and 0 <= first <= self.grid.shape[1] - width:
+            return self.grid[:, first : first + width]
         return super().matrix(offset, width)
 
 

@@ -122,7 +122,7 @@ def _walk(data: mmap.mmap, offset: int, order: str) -> tuple[NDArray[np.uint32],
     not end in the file, and none of another section."""
     (first,) = struct.unpack_from(f"{order}I", data, offset + 4)
     octets = data[offset : offset + max(_AT_ONCE_BYTES, first // 4 * 4)]
-    words = np.frombuffer(octets, f"{order}u4", len(octets) // 4).astype(np.uint32)
+    words = np.frombuffer(octets, f"{order}u4", len(octets) // 4).astype(np.uint32, copy=False)
     runs = _Runs(words)
     places: list[_Numbers] = []
     at, last = 0, len(words) - _LEAST // 4

@@ -53,7 +53,8 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
     last = under_way(frames, ports)
     if run is not None and ports["forwards"].any():
         read = partial(octets_of, files=run.capture_files)
-        last = pl.concat([last, _unresolved(frames, ports, read).cast(last.schema)])
+        early = [] if run.clock == "virtual" else [_too_early(frames, ports)]
+        last = pl.concat([last, *(each.cast(last.schema) for each in (_unresolved(frames, ports, read), *early))])
         last = last.group_by("row").agg(pl.col("under_way").max())
     severed = frames.filter(pl.col("fate") == LOST, pl.col("fate_rule").is_not_null())["row"]
     joining = ports.filter("joins")
@@ -123,6 +124,25 @@ def _unresolved(frames: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.Dat
         dropped += [each for each in waiting if each.height > QUEUED]
         parts += [each.select("row", under_way=pl.lit(1, pl.Int64)) for each in dropped]
     return pl.concat(parts)
+
+
+def _too_early(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
+    """row, under_way: packets that came to a router before it had sent anything at another of its ports. Under the real
+    clock a machine may still be setting up its interfaces while others begin."""
+    routers = ports.filter("forwards").select("machine", end=pl.col("end").cast(pl.String))
+    seen = frames.filter(pl.col("fate").is_null()).select("row", "time_ns", "direction", pl.col("end").cast(pl.String))
+    seen = seen.join(routers, on="end")
+    ready = (
+        seen.filter(pl.col("direction") == OUTBOUND)
+        .group_by("machine", "end")
+        .agg(pl.col("time_ns").min())
+        .group_by("machine")
+        .agg(ready_ns=pl.col("time_ns").max())
+    )
+    early = seen.join(ready, on="machine").filter(
+        pl.col("direction") == INBOUND, pl.col("time_ns") < pl.col("ready_ns")
+    )
+    return early.select("row", under_way=pl.lit(1, pl.Int64))
 
 
 def _capture() -> pl.Expr:

@@ -45,6 +45,19 @@ class Contention:
         slots = sum((1 << min(attempt, BACKOFF_LIMIT)) - 1 for attempt in range(1, count + 1))
         return high - low - self.busy_ns(low, high) - slots * self.slot_ns
 
+    def taken_for(self, least_ns: int) -> list[tuple[int, int]]:
+        """From when until when the wire had been taken for so long without a pause but for the adapter's latency, when
+        frames are handed in."""
+        found: list[tuple[int, int]] = []
+        since = until = -1 << 62
+        for begin, end in [*zip(self.begins, self.ends, strict=True), (1 << 62, 1 << 62)]:
+            if begin > until + self.latency_ns:
+                if until - since >= least_ns:
+                    found.append((since + least_ns - self.latency_ns, until))
+                since = begin
+            until = end
+        return found
+
     def _until(self, at: int) -> int:
         place = bisect_right(self.begins, at)
         if place == 0:

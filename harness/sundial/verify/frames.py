@@ -55,7 +55,12 @@ def end_name(capture: str, interface: str) -> str:
 
 def machine() -> pl.Expr:
     """The machine of a frame's interface."""
-    return pl.col("interface").str.extract(r"^([^:]*)")
+    return machine_of(pl.col("interface"))
+
+
+def machine_of(port: pl.Expr) -> pl.Expr:
+    """The machine of a port that is named as `client:eth0`."""
+    return port.str.extract(r"^([^:]*)")
 
 
 def turn(*key: str) -> pl.Expr:

@@ -20,6 +20,12 @@ def number_of(*names: str) -> pl.Expr:
     return pl.fold(hashes[0], lambda one, other: one ^ other, hashes[1:])
 
 
+def once(numbers: pl.Series) -> pl.Series:
+    """True of the numbers that no other row has."""
+    groups = Groups(numbers)
+    return pl.Series(groups.each(groups.sizes == 1), dtype=pl.Boolean)
+
+
 class Groups:
     """Rows with the same number."""
 

@@ -35,8 +35,7 @@ from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
 from sundial.verify.frames import with_places
 from sundial.verify.handed_in import latest_hand_in
-from sundial.verify.headers.arp import both, overflow, unresolved
-from sundial.verify.headers.ports import homes, ports_of
+from sundial.verify.headers.ports import ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
 from sundial.verify.result import (
@@ -62,6 +61,7 @@ from sundial.verify.sockets.tcp import unopened
 from sundial.verify.sockets.time_outs import check_time_outs
 from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
+from sundial.verify.unsent import Unsent, unsent
 from sundial.verify.wires import check_wires, held_back
 from sundial.verify.workload import (
     PROGRAM_TABLES,
@@ -111,16 +111,16 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files), ports)
     calls = reconnected(run, calls, on_wire)
     frames = latest_hand_in(on_wire, network)
+    lines = None if network is None else contentions(network, frames)
+    dropped = unsent(corruption.intact(frames), ports, partial(octets_of, files=files), lines)
     # What asks for no calls, while they are looked for.
     own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]
-    on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types)
+    on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types, dropped)
     if on_wire.height > _MANY:
         on_wires.result()
     document_findings = aside.submit(check_documents, run, samples, on_wire)
     order_findings = aside.submit(directory.check_order, on_wire)
     transit = transit_of(frames, ports, run)
-    asked = (corruption.intact(frames), homes(ports), partial(octets_of, files=files))
-    lost = overflow(*asked)
     analysis = analyse(
         flows.add_flows(frames, calls.flows),
         calls.table,
@@ -130,15 +130,15 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         files,
         exact_time=run.clock == "virtual",
         settings=calls.settings,
-        lines=None if network is None else contentions(network, frames),
+        lines=lines,
         transit=transit,
-        unresolved=both(unresolved(*asked), lost.stretches),
+        unsent=dropped.stretches,
         end_ns=headers.length_ns(run),
     )
     if len(analysis.uncaused):
         held = held_back(run, on_wire, files)
         analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
-    settled = [transport.settle(run, frames, samples) for transport in transports.values()]
+    settled = [transport.settle(run, frames, samples, dropped.stretches) for transport in transports.values()]
     counted = ChainMap(*(dict(each.counted) for each in settled))
     if len(analysis.uncaused):
         analysis = replace(analysis, uncaused=without_dead_servers(run, analysis, protocols, counted))
@@ -153,7 +153,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
                 *(each.classes for each in background),
                 _of_memory(analysis.frames, network),
                 unopened(taken, calls.flows),
-                pl.DataFrame({"row": lost.headless}).select("row", pl.lit("arp_overflow").alias("class")),
+                *dropped.headless(analysis.frames),
             ]
         ),
         _addresses(ports),
@@ -279,12 +279,13 @@ def _check_wires_and_headers(
     frames: pl.DataFrame,
     files: Sequence[tuple[Path, str]],
     own_types: Sequence[int],
+    dropped: Unsent,
 ) -> tuple[list[pl.DataFrame], pl.DataFrame]:
     """What the laws of the segments say and what the fabric counted; and the headers, which leave to the laws what they
     know better."""
     found, counted = check_wires(run, on_wire, files)
     of_users: Mapping[str, Collection[int]] = ChainMap(*(dict(kind.of_users(run)) for kind in verifiers().values()))
-    of_headers = headers.check_headers(run, frames, files, own_types, of_users)
+    of_headers = headers.check_headers(run, frames, files, own_types, dropped, of_users)
     return [found, counters.check_counters(run, on_wire, counted)], of_headers
 
 

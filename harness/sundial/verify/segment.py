@@ -128,15 +128,19 @@ def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]
     for name, segment in network.segments.items():
         captured = frames.filter(pl.col("capture") == f"wire/{name}.pcapng")
         for port in segment.ports:
-            contention = contention_of_port(segment, port, captured)
+            macs = [int(network.plug(end).mac.replace(":", ""), 16) for end in segment.ports]
+            contention = contention_of_port(segment, port, captured, macs)
             if contention is not None:
                 by_port[port] = replace(contention, latency_ns=late.get(port, 0))
     return by_port
 
 
-def contention_of_port(segment: SegmentBase, port: str, frames: pl.DataFrame) -> Contention | None:
-    """Of one port. `frames` of its segment's capture, with fate."""
+def contention_of_port(
+    segment: SegmentBase, port: str, frames: pl.DataFrame, macs: Collection[int] = ()
+) -> Contention | None:
+    """Of one port. `frames` of its segment's capture, with fate; `macs`: those of what is plugged in at its ports."""
     verifier = verifiers().get(segment.kind)
+    frames = frames.with_columns(at_a_port=pl.col("eth_target").is_in([*macs]))
     return None if verifier is None else verifier.contention(segment, port, frames)
 
 

@@ -100,7 +100,7 @@ def _machines(network: Network, by_name: Mapping[str, Wire], *, exact: bool) -> 
     @cache
     def waits(port: str) -> Contention | None:
         segment = network.captured[wires[port].name]
-        return contention_of_port(segment, port, wires[port].frames)
+        return contention_of_port(segment, port, wires[port].frames, [*wires[port].macs.values()])
 
     return [
         law.check_machine(node, wires, waits, exact=exact) for law in verifiers().values() for node in network.nodes

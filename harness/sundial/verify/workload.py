@@ -16,6 +16,7 @@ import polars as pl
 from sundial import kinds
 from sundial.observe import RunDirectory
 from sundial.verify.findings import none
+from sundial.verify.headers.arp import Stretches
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import Counts, SocketProtocol
 
@@ -119,9 +120,10 @@ class OwnTransport(Protocol):
     def ethertype(self) -> int | None:
         """Of its frames; None: they are IP's, whose checks they undergo like all others."""
 
-    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
-        """Compare all its calls with all its frames. `frames` with row, end and fate. A frame is its own if it has a
-        class in the answer; what has none there is explained by others, or not at all."""
+    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, unsent: Stretches) -> Settled:
+        """Compare all its calls with all its frames. `frames` with row, end and fate; `unsent`: by machine, when it may
+        have dropped what it was to send. A frame is its own if it has a class in the answer; what has none there is
+        explained by others, or not at all."""
 
     def describe(self) -> pl.Expr:
         """One of its frames in words; null for others."""

@@ -173,6 +173,7 @@ def test_a_kind_that_cannot_change_is_refused_by_name(tmp_path: Path, event: str
         experiment(tmp_path, f"at: 1 s, {event}", KINDS)
     (problem,) = caught.value.problems
     assert "kind hub does not support" in problem.what
+    assert "the law of its wire stays the same" in problem.what
     assert problem.allowed is not None
     assert "of wan" in problem.allowed
 

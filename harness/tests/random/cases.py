@@ -88,9 +88,12 @@ def _scenario(draw: st.DrawFn, net: Net, works: list[dict[str, Any]]) -> dict[st
         events = draw(timelines(net, may_stay={work["app"] for work in works} <= SERVERLESS))
         found |= {"timeline": events} if events else {}
     expect = {}
-    if not net.calm or any("die" in work or _unheard(work, net) for work in works):
+    hasty = [work for work in works if _hasty(work, net)]
+    # What libtirpc asks again sooner than it can leave fills the buffer of its socket, and it gives the call up.
+    gives_up = any(work["app"] == "sunrpc" for work in hasty)
+    if not net.calm or gives_up or any("die" in work or _unheard(work, net) for work in works):
         expect["failures"] = "allowed"
-    if any(_hasty(work, net) for work in works):
+    if hasty:
         expect["retransmissions"] = "allowed"
     return found | ({"expect": expect} if expect else {})
 

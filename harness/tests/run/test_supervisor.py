@@ -160,11 +160,14 @@ def test_a_run_that_came_to_its_deadline_says_which_machines_were_late() -> None
     assert after(FabricFinished(7, ("client",)), FabricEnded(0)) == Finished(7, ("client",))
 
 
+PASSED = "the scenario's deadline of 0.4 s passed;"
+
+
 @pytest.mark.parametrize(
     ("late", "failed"),
     [
-        (("client",), Failed("the scenario's deadline of 0.4 s passed; still waiting for client", "client", whose="run")),
-        (("a", "b"), Failed("the scenario's deadline of 0.4 s passed; still waiting for a, b", whose="run")),
+        (("client",), Failed(f"{PASSED} still waiting for client", "client", whose="run")),
+        (("a", "b"), Failed(f"{PASSED} still waiting for a, b", whose="run")),
     ],
 )
 def test_late_machines_are_named_and_one_of_them_is_to_blame(late: tuple[str, ...], failed: Failed) -> None:

@@ -19,6 +19,7 @@ from sundial.segments.atm.verify_fates import LOST
 from sundial.segments.atm.verify_losses import _allowed
 from sundial.segments.atm.verify_queue import Joining, conforming, discarded
 from sundial.verify.law import Law
+from sundial.verify.segment import contention_of_port
 from tests.segments.atm_network import BROADCAST, IN, OUT, Network, Record, address, up
 from tests.segments.wires import Frame, Tape
 
@@ -166,7 +167,7 @@ def test_a_port_is_busy_while_its_channel_is_shaped(shaping: str | None, cells_a
     written = segment(2, **({} if shaping is None else {"shaping": shaping}))
     tape = Tape(written.ports)
     tape.add(1_000, 0, OUT, Frame(1_000, 0, 1514, 1))
-    found = KIND.contention(written, "m0:eth0", tape.wire().frames)
+    found = contention_of_port(written, "m0:eth0", tape.wire().frames)
     assert found is not None
     assert found.busy_ns(0, 10**9) == pytest.approx(32 * 424 * 1e9 / cells_at_bps, abs=2)
 

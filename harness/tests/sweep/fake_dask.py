@@ -61,7 +61,15 @@ class Client:
         self._random = Random(seed)
         self._calls: list[Future] = []
 
-    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+    @property
+    def scheduler(self) -> Client:
+        return self
+
+    def sync(self, function: Callable[..., Any], **options: Any) -> Any:
+        return function(**options)
+
+    def identity(self, n_workers: int) -> dict[str, Any]:
+        assert n_workers == -1, "Dask names a few, or none"
         self._happens(self)
         if not self.is_up:
             raise OSError("connection refused")

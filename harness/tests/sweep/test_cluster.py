@@ -9,13 +9,15 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sundial.cli import dask_preload, sweep_rooms
 from sundial.errors import BadInput, HostLacks
 from sundial.plan.request import Silence
-from sundial.sweep.cluster import engine
+from sundial.sweep.cluster import agent, engine
 from sundial.sweep.cluster.blobs import Blobs
 from sundial.sweep.cluster.engine import Cluster, Needs
 from sundial.sweep.cluster.offer import Offer, Part, chosen, others, refusal
@@ -244,3 +246,18 @@ def test_places_are_read_and_others_are_refused(tmp_path: Path) -> None:
     for name in ("cert.pem", "key.pem"):
         (tmp_path / name).touch()
     assert place_of("tls://10.0.0.1:8786", tmp_path) == Place(None, "tls://10.0.0.1:8786", tmp_path)
+
+
+def test_a_worker_that_dask_starts_is_one_of_sundials_as_long_as_it_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Fake] = []
+    monkeypatch.setattr(sweep_rooms, "agent", lambda slots, store: Fake(tmp_path, "a", host="x", slots=slots))
+    monkeypatch.setattr(Fake, "close", lambda self: closed.append(self))
+    worker = SimpleNamespace(state=SimpleNamespace(nthreads=3))
+    dask_preload.dask_setup(worker)
+    found = agent.offered()
+    assert found is not None
+    assert (found.name, found.slots) == ("a", 3)
+    dask_preload.dask_teardown(worker)
+    assert len(closed) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sundial.verify.conservation import Transit, check_balance, transit_of
+from sundial.verify.conservation import Transit, _too_early, check_balance, transit_of
 from sundial.verify.headers.carriage import OVERTAKEN_NS, under_way
 from sundial.verify.headers.ports import PORT
 
@@ -169,3 +169,15 @@ def test_a_copy_for_another_port_that_meets_a_cut_takes_none_away() -> None:
     assert check([SENT, CAME, LEFT, ("far", "far:fate", 0, "lost cut"), RECEIVED]) == []
     assert check([SENT, CAME, LEFT, ("far", "far:fate", 0, "lost partition")]) == []
     assert check([SENT, CAME, LEFT, ("far", "far:fate", 0, "lost"), RECEIVED])
+
+
+def test_a_router_that_has_not_sent_at_each_port_may_still_be_setting_up() -> None:
+    ends = ["wire/a.pcapng|r:eth0", "wire/b.pcapng|r:eth1"]
+    seen = [(0, IN, ends[0], 1), (1, OUT, ends[0], 2), (2, IN, ends[0], 3), (3, OUT, ends[1], 4), (4, IN, ends[0], 5)]
+    frames = pl.DataFrame(
+        seen, {"row": pl.UInt32, "direction": pl.UInt8, "end": pl.String, "time_ns": pl.Int64}, orient="row"
+    ).with_columns(fate=pl.lit(None, pl.String))
+    ports = pl.DataFrame({"end": ends, "machine": "r", "forwards": True})
+    assert sorted(_too_early(frames, ports)["row"]) == [0, 2]
+    # A port at which it never sends does not count.
+    assert sorted(_too_early(frames.filter(pl.col("row") != 3), ports)["row"]) == [0]

@@ -28,6 +28,7 @@ from tests.verify.bed import (
     Bed,
     Record,
     Stream,
+    raw_payload,
     rpc_call,
     rpc_reply,
 )
@@ -42,14 +43,16 @@ def flipped(frame: bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
-def corrupt(bed: Bed, frame: bytes, bit: int, *, reported: bool = True) -> None:
-    """A frame leaves the client, and arrives with a bit flipped."""
+def corrupt(bed: Bed, frame: bytes, bit: int, *, source: str = CLIENT, reported: bool = True) -> None:
+    """A frame leaves a machine, and arrives with a bit flipped."""
     damaged = flipped(frame, bit)
-    bed.records.append(Record(bed.now, 0, OUT, frame))
+    here, there = (0, 1) if source == CLIENT else (1, 0)
+    ends = ("client:eth0", "server:eth0")
+    bed.records.append(Record(bed.now, here, OUT, frame))
     if reported:
-        comment = fates.corrupted(bit % 8, bit // 8, "client:eth0", "server:eth0")
+        comment = fates.corrupted(bit % 8, bit // 8, ends[here], ends[there])
         bed.records.append(Record(bed.now + 500, 2, 0, damaged, comment))
-    bed.records.append(Record(bed.now + 2_000, 1, IN, damaged))
+    bed.records.append(Record(bed.now + 2_000, there, IN, damaged))
     bed.now += 10_000
 
 
@@ -169,6 +172,30 @@ def test_a_repetition_needs_a_cause_beside_a_frame_whose_damage_no_receiver_sees
     bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(1, 16)))
     bed.sample(start, 1, retransmits=1)
     assert [each["field"] for each in explained(bed).problems] == ["request.retransmissions"]
+
+
+@pytest.mark.parametrize(
+    ("app", "port", "octet", "found"),
+    [
+        ("echo-client", RPC_PORT, 34, []),
+        ("echo-client", RPC_PORT, 35, []),
+        ("echo-client", RPC_PORT, 37, ["reply.received"]),
+        ("raw-client", RAW_PORT, 34, ["reply.received"]),
+    ],
+)
+def test_a_client_that_reads_refused_replies_reads_those_of_other_ports(
+    tmp_path: Path, app: str, port: int, octet: int, found: list[str]
+) -> None:
+    """A bit of the source port (octets 34, 35) or of the target port of the only reply."""
+    bed = Bed(tmp_path / "run")
+    bed.batch(app, "udp", 16, port, 700)
+    start = bed.now - 1
+    rpc = app == "echo-client"
+    request, reply = (rpc_call(1, 16), rpc_reply(1, 16)) if rpc else (raw_payload(1, 16), raw_payload(1, 16))
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, port), request))
+    corrupt(bed, bed.datagram(SERVER, (port, 700), reply)[0], 8 * octet, source=SERVER)
+    bed.sample(start, 1)
+    assert [each["field"] for each in explained(bed).problems if each["field"].endswith("received")] == found
 
 
 def test_what_is_discarded_behind_ip_has_come_through_it() -> None:

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sundial.verify.groups import Groups, number_of
+from sundial.verify.groups import Groups, number_of, once
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 2), st.integers(-3, 3)), max_size=20)
 
@@ -21,4 +21,5 @@ def test_sums_are_those_of_rows_with_equal_columns(rows: list[tuple[str | None, 
     assert sorted(groups.sums(table["value"])) == sorted(sum(row[2] for row in rows if row[:2] == key) for key in alone)
     positive = groups.each(groups.sums(table["value"]) > 0)
     assert positive.tolist() == [sum(row[2] for row in rows if row[:2] == key[:2]) > 0 for key in rows]
-    assert sum(groups.sizes) == len(rows)
+    numbers = table.select(number_of("name", "number")).to_series()
+    assert once(numbers).to_list() == [sum(row[:2] == key[:2] for row in rows) == 1 for key in rows]

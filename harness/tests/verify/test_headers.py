@@ -21,12 +21,14 @@ from sundial.model.network import build_network
 from sundial.model.timeline import Event
 from sundial.model.topology import Topology
 from sundial.observe import octets_of, open_run, read_frames
-from sundial.verify.corruption import with_corrupted
+from sundial.verify.corruption import intact, with_corrupted
 from sundial.verify.frames import with_places
 from sundial.verify.headers import check_headers
+from sundial.verify.headers.arp import Overflow
 from sundial.verify.headers.carriage import check_order
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.headers.tcp import AT_ONCE_NS
+from sundial.verify.unsent import Unsent, unsent
 from tests import fates
 from tests.fates import by_adapter, ring_full
 from tests.verify.bed import (
@@ -123,7 +125,8 @@ def fields(
     frames = with_corrupted(with_places(read_frames(files, run.epoch_ns)), partial(octets_of, files=files))
     ports = ports_of(run).with_columns(timed=pl.lit(timed))
     with patch("sundial.verify.headers.ports_of", lambda _: ports):
-        found = check_headers(run, frames, files, [], of_users)
+        dropped = unsent(intact(frames), ports, partial(octets_of, files=files))
+        found = check_headers(run, frames, files, [], dropped, of_users)
     assert found.filter(pl.col("rows").list.len() == 0).is_empty()
     return found["field"].unique().sort().to_list()
 
@@ -253,6 +256,27 @@ def test_a_program_may_set_what_a_socket_has(tmp_path: Path, name: str) -> None:
     assert found("one", lambda number: number == 2, of_users=programs) == [field]
 
 
+def test_a_program_sets_it_in_all_fragments_of_a_datagram(tmp_path: Path) -> None:
+    for number, (which, expected) in enumerate([(lambda _: True, []), (lambda number: number == 2, ["ip.ttl"])]):
+        bed = traffic(tmp_path / str(number))
+        set_in(bed, at(22, 0x41), which, is_ip(17))
+        assert fields(bed, of_users={"client": []}) == expected
+
+
+def test_an_answer_to_an_echo_request_has_its_type_of_service(tmp_path: Path) -> None:
+    def echo(source: str, target: str, kind: int, tos: int) -> bytes:
+        frame = bytearray(icmp(source, target, kind, 0, b"\0\7\0\1" + bytes(56), 0))
+        frame[15] = tos
+        frame[20] = 0x40 if kind == 8 else 0
+        return resummed(frame)
+
+    for number, (tos, expected) in enumerate([(0x10, []), (0x20, ["ip.dsfield"])]):
+        bed = traffic(tmp_path / str(number))
+        bed.send(CLIENT, [echo(CLIENT, SERVER, 8, 0x10)])
+        bed.send(SERVER, [echo(SERVER, CLIENT, 0, tos)])
+        assert fields(bed, of_users={"client": []}) == expected
+
+
 @pytest.mark.parametrize("timed", [False, True])
 def test_a_frame_that_was_on_its_way_is_left_to_the_law_of_its_wire(tmp_path: Path, timed: bool) -> None:
     bed = traffic(tmp_path)
@@ -289,6 +313,13 @@ def test_a_corrupted_frame_differs_in_the_bit_that_is_named(tmp_path: Path) -> N
 )
 def test_any_byte_of_the_headers_may_be_corrupted(tmp_path: Path, byte: int) -> None:
     assert fields(corrupted(tmp_path, kind=PLAIN, byte=byte)) == []
+
+
+@pytest.mark.parametrize(("byte", "found"), [(34, []), (41, ["arp.opcode"])])
+def test_a_corrupted_question_of_arp_is_answered_as_it_came(tmp_path: Path, byte: int, found: list[str]) -> None:
+    """With another target hardware address, which no receiver reads; and for another address, which no machine has."""
+    asks = arp(1, CLIENT, SERVER, BROADCAST)
+    assert fields(corrupted(tmp_path, kind=lambda frame: frame == asks, byte=byte)) == found
 
 
 @pytest.mark.parametrize("missing", [1, 2])
@@ -471,7 +502,7 @@ def test_a_run_without_mac_addresses_is_bad_input(tmp_path: Path) -> None:
     file = path / "run.json"
     file.write_text(file.read_text().replace(MAC[CLIENT].hex(":"), "02:53"))
     with pytest.raises(BadInput, match=r"has no MAC address of client:eth0"):
-        check_headers(open_run(path), pl.DataFrame(), [], [])
+        check_headers(open_run(path), pl.DataFrame(), [], [], Unsent({}, {}, Overflow({}, pl.Series([])), {}))
 
 
 TOPOLOGY: dict[str, object] = {

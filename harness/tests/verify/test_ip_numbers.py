@@ -67,10 +67,10 @@ def fragments(*sent: tuple[int, int, bool, str | None], cut: tuple[int, ...] = (
         orient="row",
     ).with_columns(
         end=pl.lit("m"), source=pl.lit("10.0.0.1"), target=pl.lit("10.0.0.2"), protocol=pl.lit(17), ip_id=pl.lit(9),
-        ip_header=pl.lit(20), offloads=pl.lit(False), inner=pl.lit(False), udp_length=pl.lit(2000),
+        ip_header=pl.lit(20), offloads=pl.lit(False), inner=pl.lit(False), udp_length=pl.lit(2000), machine=pl.lit("n"),
         udp_checksum=pl.lit(0), ip_payload_sum=pl.lit(None, pl.UInt32),
     )  # fmt: skip
-    return _check_datagrams(table, pl.Series(cut, dtype=pl.UInt32))["field"].to_list()
+    return _check_datagrams(table, {}, pl.Series(cut, dtype=pl.UInt32))["field"].to_list()
 
 
 FIRST, SECOND, LAST = (0, 800, True), (800, 800, True), (1600, 400, False)
@@ -129,7 +129,8 @@ def test_a_request_that_is_cut_off_by_the_end_of_the_run_has_its_first_fragments
         {"call": [1], "reply": [False], "layout": [layout], "count": [1], "rows": [[5]]},
         schema_overrides={"rows": pl.List(pl.UInt32)},
     )
-    expected = pl.DataFrame({"call": [1], "reply": [False], "layout": ["0:8+,8:8+,16:4"], "packets": [3]})
+    expected = pl.DataFrame({"call": [1], "reply": [False], "layout": ["0:8+,8:8+,16:4"], "packets": [3],
+                             "unsent": [False], "reply_unsent": [False]})  # fmt: skip
     dropped = pl.DataFrame(schema={"call": pl.Int64, "reply": pl.Boolean, "dropped": pl.Int64})
     table = check_datagrams(sent, expected, dropped, pl.Series(cut, dtype=pl.UInt32))
     assert table["field"].to_list() == found

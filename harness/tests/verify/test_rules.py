@@ -19,6 +19,7 @@ from sundial.verify.rules import OTHER, PARTS, SEVERITIES, claims, parse, rule_o
 HERE = Path(__file__).parent
 FOLLOWED_BY_RUNS = {
     # Fields that the walk cannot follow; recorded runs and the rows of `mutation/expected.yaml` have them.
+    "judge/parties.py: f'{batch.where} {name}'",
     "segments/atm/verify_losses.py: words",
     "verify/counters.py: *row",
     "verify/devices.py: *row",

@@ -327,6 +327,22 @@ def test_a_client_does_nothing_else(
     assert shrimp.fields() == field
 
 
+@pytest.mark.parametrize(("behind_ns", "found"), [(24_000, False), (24_001, True)])
+def test_a_client_is_woken_by_each_packet_of_a_reply(
+    shrimp: Shrimp, monkeypatch: pytest.MonkeyPatch, behind_ns: int, found: bool
+) -> None:
+    monkeypatch.setattr("sundial.workloads.vmmc.verify._mips", lambda run: {CLIENT: 62.5, SERVER: 62.5})
+    shrimp.wait = "notify"
+    shrimp.connect()
+    shrimp.batch("inout", 1100)
+    shrimp.call(Call(size=1100))
+    end = shrimp.bed.now - STEP_NS + vmmc_bed.FLIGHT_NS
+    line = json.loads(shrimp.bed.lines[-1])
+    shrimp.bed.lines[-1] = json.dumps([*line[:2], end + behind_ns, *line[3:]])
+    shrimp.counters(inout=1)
+    assert ("sample.end" in shrimp.fields()) == found
+
+
 def test_where_a_server_shares_the_node_it_takes_turns(shrimp: Shrimp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sundial.workloads.vmmc.verify._mips", lambda run: {CLIENT: 62.5, SERVER: 62.5})
     shrimp.bed.imported(SERVER, "other", export=9, generation=1, pages=1)

@@ -86,6 +86,17 @@ def test_what_a_segment_with_sack_blocks_leaves_over_goes_by_itself(
     assert [field for field in fields if field.endswith("segments")] == seen
 
 
+@pytest.mark.parametrize(("again", "found"), [(True, 0), (False, 2)])
+def test_a_sack_block_names_a_syn_that_came_twice(tmp_path: Path, again: bool, found: int) -> None:
+    """RFC 2883 section 4: what came twice, and a SYN takes a number."""
+    stream = replace(connection(tmp_path, 4000, sacked=(-1, 0)), sacks=1)
+    if again:
+        stream.bed.send(CLIENT, [stream.frame(CLIENT, 0x02, -1, syn=True)])
+    stream.call(4000, 1, CALL, [1436, 1448, 12, 1136])
+    fields = [problem["field"] for problem in verify(stream).problems]
+    assert fields.count("tcp.options.sack") == found
+
+
 def test_another_division_is_a_mismatch(tmp_path: Path) -> None:
     stream = connection(tmp_path, 4000)
     stream.call(4000, 1, CALL, REPLY)

@@ -57,6 +57,13 @@ HANDSHAKE, RESET = "tcp_handshake", "tcp_reset"
         ([ASKS, ACCEPTS], [None] * 4),
         # The connection opened.
         ([ASKS, ACCEPTS, (CLIENT, ACK, "s")], [None] * 5),
+        # It opened when the client had given up, which ends it without a byte.
+        (
+            [LOST, ASKS, ACCEPTS, (CLIENT, ACK, "s"), (CLIENT, FIN | ACK, "sr"), (SERVER, FIN | ACK, "s")],
+            [HANDSHAKE] * 5 + ["tcp_ack"] + ["tcp_fin"] * 3,
+        ),
+        # It opened in time, and is ended without a byte all the same.
+        ([ASKS, ACCEPTS, (CLIENT, ACK, "s"), (CLIENT, FIN | ACK, "s")], [None] * 6),
         # Not a SYN, and not a reset.
         ([LOST, (CLIENT, FIN | ACK, "s")], [None] * 2),
         ([(CLIENT, RST, "s")], [None]),

@@ -11,6 +11,7 @@ from sundial.verify.frames import DROPPED, FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.headers import arp
 from sundial.verify.headers.arp import QUEUED, REPLY, REQUEST, RETRY_NS, asking, overflow, unresolved, within
 from sundial.verify.headers.ports import BROADCAST
+from sundial.workloads.sunrpc.verify_bindings import _waits
 
 SECOND = 1_000_000_000
 ME, PEER, OTHER = 1, 2, 3
@@ -75,6 +76,24 @@ def test_three_requests_without_an_answer(
     stretches = unresolved(table, {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None).get("n1", [])  # type: ignore[arg-type, return-value]
     assert stretches == found
     assert within(stretches, SECOND) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "found"), [([ASKS, ASKS], True), ([ASKS, DROPPED_ASKS], True), ([ASKS], False), ([ASKS, ANSWERED], False)]
+)
+def test_a_binding_waits_while_its_client_asks_again(kinds: list[tuple[object, ...]], found: bool) -> None:
+    table = pl.DataFrame(
+        [
+            (at, OUTBOUND if each == ASKS else INBOUND, DROPPED if each == DROPPED_ASKS else None, "n1:eth0",
+             "n1:eth0" if each == DROPPED_ASKS else None)
+            for at, each in enumerate(kinds)
+        ],
+        schema=["time_ns", "direction", "fate", "interface", "fate_adapter"],
+        schema_overrides={"fate": pl.String, "fate_adapter": pl.String},
+        orient="row",
+    ).with_columns(ethertype=pl.lit("0x0806"), eth_target=pl.lit(BROADCAST))  # fmt: skip
+    bindings = pl.DataFrame({"binding": [0], "client": "n1", "start": 0, "end_ns": 9})
+    assert _waits(table, bindings)["binding"].to_list() == [0] * found
 
 
 @pytest.mark.parametrize(

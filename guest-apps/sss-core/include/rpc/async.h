@@ -42,7 +42,8 @@ bool rpc_poll(struct rpc_call *call);
 /* Waits for the reply, at most `timeout_ns`; the call is over then, whatever came, and `call` is
  * gone. */
 enum clnt_stat rpc_wait(struct rpc_call *call, uint64_t timeout_ns);
-enum clnt_stat rpc_wait_error(struct rpc_call *call, uint64_t timeout_ns, struct rpc_err *error);
+/* The same; `retransmits` becomes how often the call was sent again. */
+enum clnt_stat rpc_wait_counted(struct rpc_call *call, uint64_t timeout_ns, uint32_t *retransmits);
 /* Sends without waiting for any reply. */
 enum clnt_stat rpc_one_way(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments);
 

@@ -32,11 +32,11 @@ void depth_init(const struct settings *settings, size_t received_bytes)
 
 static void finish_call(struct caller *caller, struct deep_call *deep, struct call_record *record)
 {
-    uint32_t again = deep->call->retransmits;
     enum clnt_stat status;
+    uint32_t again;
 
     record->xid = deep->call->xid;
-    status = rpc_wait(deep->call, caller->settings->total_ns);
+    status = rpc_wait_counted(deep->call, caller->settings->total_ns, &again);
     record->end_ns = sss_now_ns();
     record->retransmits = (uint16_t)again;
     deep->call = NULL;

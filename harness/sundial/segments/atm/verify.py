@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from sundial.expect.atm import LANE, ROUTED
+from sundial.expect.atm import BRIDGED, BRIDGED_FCS, LANE, ROUTED
 from sundial.expect.ip import ETHERNET_HEADER
 from sundial.observe.headers import ARP
 from sundial.segments.atm.model import Atm
@@ -56,8 +56,11 @@ class _Atm(SegmentVerifier[Atm]):
         sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND, pl.col("interface") == port)
         cell_time = segment.spacing_units(port)
         taken = []
-        for at, length in sent.select("time_ns", "frame_length").iter_rows():
+        for at, length, at_a_port in sent.select("time_ns", "frame_length", "at_a_port").iter_rows():
             cells = segment.packet_cells(length - ETHERNET_HEADER) or 0
+            if segment.encapsulation in (BRIDGED, BRIDGED_FCS) and not at_a_port:
+                # A PDU to every other port.
+                cells *= len(segment.ports) - 1
             taken.append((at, at + -(-cells * cell_time // NS)))
         return contention_of(taken)
 

@@ -124,7 +124,9 @@ class Cluster:
         """See which workers have come and gone. Raises HostLacks where the scheduler is gone."""
         if time.monotonic() - self._looked < LOOK_S:
             return
-        there = set(self._asked(lambda: self._client.scheduler_info(n_workers=-1)["workers"]))
+        # Not `scheduler_info`: a periodic call that asks for no workers may answer it, and it is silent about failures.
+        identity = self._asked(lambda: self._client.sync(self._client.scheduler.identity, n_workers=-1))
+        there = set(identity["workers"])
         for address in there - set(self._offers) - set(self._refused):
             self._meet(address)
         for address in set(self._offers) - there:

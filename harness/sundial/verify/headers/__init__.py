@@ -15,8 +15,9 @@ from sundial.observe import RunDirectory, octets_of
 from sundial.verify.corruption import intact, through_ip
 from sundial.verify.frames import cut_off
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
-from sundial.verify.headers.ports import homes, next_hops, ports_of, sent_frames
+from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
+from sundial.verify.unsent import Unsent
 
 _HOP = ("end", "machine", "domain", "target")
 
@@ -26,12 +27,13 @@ def check_headers(
     frames: pl.DataFrame,
     files: Sequence[tuple[Path, str]],
     own_types: Collection[int],
+    unsent: Unsent,
     of_users: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
-    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `of_users`: machines with
-    programs of users, each with the EtherTypes that they send by themselves.
+    `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `unsent`: what machines may have dropped
+    before; `of_users`: machines with programs of users, each with the EtherTypes that they send by themselves.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -51,9 +53,8 @@ def check_headers(
     routes = {} if network is None else {node.name: node.routes for node in network.nodes}
     passed = forwarding.passed_on(frames, ports)
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
-    waits = arp.unresolved(taken, homes(ports), read)
-    lost = arp.overflow(taken, homes(ports), read)
     routers = set(ports.filter("forwards")["machine"])
+    asked = {name: each for name, each in unsent.unresolved.items() if name in routers}
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     made = sent
     for machine, types in of_users.items():
@@ -67,7 +68,7 @@ def check_headers(
             ethernet.check_ethernet(made, ports, hops, own_types),
             ethernet.check_padding(made, read(made)),
             arp.check_arp(
-                taken,
+                frames,  # those that came corrupted, too: ARP has no checksum
                 made,
                 ports,
                 read,
@@ -76,12 +77,10 @@ def check_headers(
                 exact_time=run.clock == "virtual",
             ),
             ip.check_ip(
-                sent, hops, arp.both(waits, lost.stretches), lost.headless, cut_off(frames, length_ns(run)), of_users
+                sent, hops, unsent.stretches, unsent.overflow.headless, cut_off(frames, length_ns(run)), of_users
             ),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
-            icmp.check_icmp(
-                through_ip(frames), sent, read, {name: each for name, each in waits.items() if name in routers}
-            ),
+            icmp.check_icmp(through_ip(frames), sent, read, asked),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run), killed=killed),
         ]
     )

@@ -29,7 +29,7 @@ from sundial.verify.frames import (
     OUTBOUND,
     end_of,
 )
-from sundial.verify.groups import Groups, number_of
+from sundial.verify.groups import Groups, number_of, once
 from sundial.verify.learning import GROUP_BIT
 from sundial.verify.segment import Hearing
 
@@ -77,20 +77,20 @@ def check_carriage(
 def check_order(frames: pl.DataFrame, keeps_order: Mapping[str, bool], pairs: Collection[str] = ()) -> pl.DataFrame:
     """A finding for each frame that overtook another one on its way between the same two ports. Frames with equal bytes
     are left out. `keeps_order`: by sending port; `pairs`: ports that keep it between the same two addresses only."""
-    once = pl.len().over("end", "direction", "octets_hash") == 1
     table = frames.filter(pl.col("fate").is_null()).select(
-        "row", "capture", "interface", "end", "time_ns", "direction", "octets_hash", "eth_source", "eth_target"
-    )
-    got = table.filter((pl.col("direction") == INBOUND) & once).sort("time_ns", "row")
-    sent = table.filter(pl.col("direction") == OUTBOUND).filter(
-        pl.len().over("capture", "octets_hash") == 1,
-        pl.col("interface").is_in([port for port, keeps in keeps_order.items() if keeps]),
+        "row", "capture", "interface", "end", "time_ns", "direction", "eth_source", "eth_target",
+        content=number_of("capture", "octets_hash"), at_end=number_of("end", "direction", "octets_hash"),
+    )  # fmt: skip
+    came, went = (table.filter(pl.col("direction") == way) for way in (INBOUND, OUTBOUND))
+    got = came.filter(once(came["at_end"])).sort("time_ns", "row")
+    sent = went.filter(
+        once(went["content"]), pl.col("interface").is_in([port for port, keeps in keeps_order.items() if keeps])
     )
     # Between two addresses, where others may overtake.
     between = [pl.when(pl.col("sender").is_in(list(pairs))).then(name) for name in ("eth_source", "eth_target")]
     journeys = got.join(
-        sent.select("capture", "octets_hash", sender="interface", sent_row="row", sent_ns="time_ns"),
-        on=["capture", "octets_hash"],
+        sent.select("content", sender="interface", sent_row="row", sent_ns="time_ns"),
+        on="content",
         how="inner",
         maintain_order="left",
     ).with_columns(latest=pl.col("sent_row").cum_max().over("sender", "end", *between))
@@ -180,6 +180,8 @@ def _plainly_carried(
 ) -> pl.Series:
     """Frames whose bytes were sent once and came once, where they had to, and nowhere else, while nothing else happened
     to such bytes: nearly all. `changed`: the hashes of others."""
+    if table.is_empty():
+        return pl.Series([], dtype=pl.Boolean)
     ends = table["end"].unique(maintain_order=True)
     columns = table.select(
         number=number_of("capture", "octets_hash"),
@@ -193,17 +195,17 @@ def _plainly_carried(
     )
     groups = Groups(columns["number"])
     plain, out = groups.sums(columns["plain"]), groups.sums(columns["out"])
-    once = (groups.sizes == 2) & (plain == 2) & (out == 1)
+    right = (groups.sizes == 2) & (plain == 2) & (out == 1)
     # Few are the ways that frames go: from one end to another for an address.
     sender = groups.sums(columns["end"] * columns["out"])
     receiver = groups.sums(columns["end"] * (1 - columns["out"]))
     ways = np.stack([sender, receiver, groups.sums(columns["to"] * columns["out"])])
-    different, which = np.unique(ways[:, once], axis=1, return_inverse=True)
-    right = [
+    different, which = np.unique(ways[:, right], axis=1, return_inverse=True)
+    reaches = [
         _reaches_all((ends[one], ends[other], to), known, of_capture, heard) for one, other, to in different.T.tolist()
     ]
-    once[once] = np.array(right, np.bool_)[which.reshape(-1)]
-    return pl.Series(groups.each(once))
+    right[right] = np.array(reaches, np.bool_)[which.reshape(-1)]
+    return pl.Series(groups.each(right))
 
 
 def _reaches_all(way: tuple[str, str, int], known: pl.DataFrame, of_capture: pl.DataFrame, heard: Hearing) -> bool:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address
 
 import polars as pl
 
 from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP
 from sundial.verify.findings import findings
+from sundial.verify.groups import number_of
 from sundial.verify.headers.arp import Stretches
 
 UNPROVEN = (
@@ -44,8 +45,8 @@ def check_ip(
     cut: pl.Series,
     of_users: Collection[str] = (),
 ) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: when
-    ARP had no answer, and they may have dropped packets; `headless` as of `arp.Overflow`, `cut` of
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`; `waits`: by
+    machine, when it may have dropped what it was to send; `headless` as of `arp.Overflow`, `cut` of
     `frames.cut_off`; `of_users`: machines whose programs may set what a socket can."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
@@ -66,7 +67,9 @@ def check_ip(
     room = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
     least = pl.col("captured_length").cast(pl.Int64) - ETHERNET
     if of_users:
-        table = table.with_columns(_left_to_program(column, of_users).alias(free) for column, free in _FREE.items())
+        table = _with_asked(table).with_columns(
+            _left_to_program(column, of_users).alias(free) for column, free in _FREE.items()
+        )
     else:
         table = table.with_columns(pl.lit(False).alias(free) for free in _FREE.values())
     free_tos, free_df, free_ttl = map(pl.col, _FREE.values())
@@ -106,26 +109,48 @@ def check_ip(
                 for name, where, expected, seen in checks
             ),
             _check_identifications(table, waits),
-            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), cut),
+            _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), waits, cut),
         ]
     )
 
 
+_ECHO_REPLY, _ECHO_REQUEST = 0, 8
 _FREE = {"ip_tos": "free_tos", "ip_flags": "free_df", "ip_ttl": "free_ttl"}
+_PARTS = ("machine", "protocol", "source", "target", "ip_id")
+"""Of all fragments of a datagram."""
 _FLOW = ("machine", "protocol", "source", "target", "source_port", "target_port")
 
 
 def _left_to_program(column: str, of_users: Collection[str]) -> pl.Expr:
-    """Whether a program may have set a field of a packet: on a machine with programs of users, in a packet that is the
-    only one of its flow, or has a neighbour there with the same value. Of messages of ICMP each may have its own, as
-    mtr's echo requests."""
+    """Whether a program may have set a field of a packet, on a machine with programs of users.
+
+    Of UDP and TCP, if it is the only packet of its flow, or has a neighbour there, or in its datagram, with the same
+    value. Of echo requests each may have its own value, as traceroute's, or each value comes again, as mtr's. An answer
+    to an echo request has the type of service of one."""
     value = pl.col(column) & (DONT_FRAGMENT if column == "ip_flags" else 0xFF)
     begins = pl.col("fragment_offset") == 0
-    before, after = (value.shift(step).over(*_FLOW, "fragment_offset") for step in (1, -1))
-    alone = before.is_null() & after.is_null()
-    shared = alone | (value == before).fill_null(False) | (value == after).fill_null(False)
-    set_ = (pl.col("protocol") == ICMP) | ~begins | shared
-    return (pl.col("machine").is_in(list(of_users)) & set_).fill_null(False)
+    asks = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == _ECHO_REQUEST)
+    flow = [*_FLOW, "fragment_offset", "icmp_type"]
+    several = (pl.len().over(*flow, column) > 1) | (value.n_unique().over(flow) == pl.len().over(flow))
+    own = pl.col("protocol").is_in([TCP, UDP]) & _has_equal(value, flow, alone=True)
+    by_program = pl.when(begins).then(own | (asks & several)).otherwise(_has_equal(value, _PARTS, alone=False))
+    mine = pl.col("machine").is_in(list(of_users)) & by_program.fill_null(False)
+    answers = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == _ECHO_REPLY)
+    return mine | (answers & pl.col("asked").fill_null(False)) if column == "ip_tos" else mine
+
+
+def _has_equal(value: pl.Expr, flow: Sequence[str], *, alone: bool) -> pl.Expr:
+    """Whether the packet before or behind it in the flow has the same value. `alone`: of one that has neither."""
+    before, after = (value.shift(step).over(flow) for step in (1, -1))
+    equal = (value == before).fill_null(False) | (value == after).fill_null(False)
+    return equal | (before.is_null() & after.is_null()) if alone else equal
+
+
+def _with_asked(table: pl.DataFrame) -> pl.DataFrame:
+    """Adds `asked`: some echo request to the packet's sender, from its target, has the packet's type of service."""
+    asks = table.filter(pl.col("protocol") == ICMP, pl.col("icmp_type") == _ECHO_REQUEST)
+    asked = asks.select("ip_tos", source="target", target="source", asked=True).unique()
+    return table.join(asked, on=["ip_tos", "source", "target"], how="left", maintain_order="left")
 
 
 def _is_linux() -> pl.Expr:
@@ -217,7 +242,7 @@ def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
 
 def _steps(table: pl.DataFrame, key: list[str], waits: Stretches) -> pl.DataFrame:
     """A finding where identifications of the same `key` step by less than `least` or more than `most`. What a machine
-    drops as ARP has no answer has had its number."""
+    drops before its port has had its number."""
     number, since = pl.col("ip_id").cast(pl.Int64), pl.col("time_ns").shift(1).over(key)
     before = number.shift(1).over(key)
     waited = [
@@ -251,17 +276,17 @@ def _repeated(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
+def _check_datagrams(table: pl.DataFrame, waits: Stretches, cut: pl.Series) -> pl.DataFrame:
     """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order, as
-    far as they left before the run ended."""
+    far as they left before the run ended, and but for what the machine dropped."""
     udp = table.filter(pl.col("protocol") == UDP, pl.col("ip_header").is_not_null()).with_columns(
         data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header"), place=pl.int_range(pl.len())
     )
     first = pl.col("fragment_offset") == 0
     # What no fragment shares an identification with is a datagram by itself: almost all, and nothing to gather.
-    number = ["end", "target", "ip_id"]
-    parts = udp.filter(~first | pl.col("more")).select(number).unique()
-    alone = udp.join(parts, on=number, how="anti", nulls_equal=True, maintain_order="left").select(
+    udp = udp.with_columns(number=number_of("end", "target", "ip_id"))
+    in_parts = pl.col("number").is_in(udp.filter(~first | pl.col("more"))["number"].unique().implode())
+    alone = udp.filter(~in_parts).select(
         *_SHARED,
         rows=pl.concat_list("row"),
         contiguous=first,
@@ -274,13 +299,13 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
     )
     # The same identification comes again after 65,536 datagrams, and begins with a fragment at 0. But an adapter that
     # holds frames back (a LAN emulation client) drops what it has no place for before it sends the first.
-    several = udp.join(parts, on=number, how="semi", nulls_equal=True, maintain_order="left").with_columns(
-        turn=first.cum_sum().over(number, order_by=["time_ns", "row"]).clip(1)
+    several = udp.filter(in_parts).with_columns(
+        turn=first.cum_sum().over("number", order_by=["time_ns", "row"]).clip(1)
     )
     offset, sent = pl.col("fragment_offset"), pl.col("fate").is_null()
     by_offset = pl.col("data").sort_by(offset).cum_sum().shift(1, fill_value=0)
     in_order = pl.all_horizontal((offset.filter(each).diff() > 0).all() for each in (sent, ~sent))
-    gathered = several.group_by(_DATAGRAM, maintain_order=True).agg(
+    gathered = several.group_by(number_of(*_DATAGRAM).alias("datagram"), maintain_order=True).agg(
         rows=pl.col("row"),
         contiguous=(offset.sort() == by_offset).all() & in_order,
         ended=~pl.col("more").sort_by(offset).last(),
@@ -289,10 +314,17 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
         udp_checksum=pl.col("udp_checksum").sort_by(offset).first(),
         sum=pl.col("ip_payload_sum").cast(pl.Int64).sum(),
         unsummed=pl.col("ip_payload_sum").is_null().any(),
-        offloads=pl.col("offloads").first(),
-        inner=pl.col("inner").first(),
-        place=pl.col("place").first(),
+        **{name: pl.col(name).first() for name in _SHARED},
+        machine=pl.col("machine").first(),
+        times=pl.concat_list(pl.col("time_ns").min(), pl.col("time_ns").max()),
+        in_order=(offset.sort() >= by_offset).all() & in_order,
     )
+    partly = gathered.filter(~(pl.col("contiguous") & pl.col("ended")), "in_order")
+    dropped = [
+        place
+        for place, machine, (since, until) in partly.select("place", "machine", "times").iter_rows()
+        if any(begin <= until and since <= end for begin, end in waits.get(machine, ()))
+    ]
     datagrams = pl.concat([alone, gathered.select(alone.columns)]).sort("place")
     datagrams = datagrams.with_columns(call=pl.lit(None, pl.UInt32))
     whole = pl.col("contiguous") & pl.col("ended")
@@ -302,7 +334,9 @@ def _check_datagrams(table: pl.DataFrame, cut: pl.Series) -> pl.DataFrame:
         [
             findings(
                 datagrams,
-                ~whole & ~(pl.col("contiguous") & pl.col("rows").list.last().is_in(cut.implode())),
+                ~whole
+                & ~pl.col("place").is_in(dropped)
+                & ~(pl.col("contiguous") & pl.col("rows").list.last().is_in(cut.implode())),
                 pl.lit("ip.fragments"),
                 pl.lit("all of a datagram, in order"),
                 pl.col("rows").list.len(),

@@ -298,13 +298,13 @@ def _check_options(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
 
 def _check_sacks(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
     """A block of SACK (RFC 2018; of what came twice, RFC 2883) begins and ends where segments that were received do; a
-    FIN takes a number, too."""
+    FIN takes a number, too, and so does a SYN that came twice."""
     sacks = own.filter(pl.col("blocks").is_not_null(), pl.col("peer_isn").is_not_null())
-    got = history.filter(~pl.col("out"), (pl.col("data") > 0) | (pl.col("fin") == 1))
+    again = (pl.col("syn") == 1) & (pl.col("syn").sum().over("conn") > 1)
+    got = history.filter(~pl.col("out")).filter((pl.col("data") > 0) | (pl.col("fin") == 1) | again)
     begins = got.select("conn", place="tcp_seq").unique().with_columns(pl.lit(True).alias("left"))
-    ends = got.select(
-        "conn", place=((pl.col("tcp_seq").cast(pl.Int64) + pl.col("data") + pl.col("fin")) % (1 << 32)).cast(pl.UInt32)
-    )
+    past = pl.col("tcp_seq").cast(pl.Int64) + pl.col("syn") + pl.col("data") + pl.col("fin")
+    ends = got.select("conn", place=(past % (1 << 32)).cast(pl.UInt32))
     ends = ends.unique().with_columns(pl.lit(True).alias("right"))
     parts = []
     for place in range(BLOCKS):

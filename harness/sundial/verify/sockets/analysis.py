@@ -25,6 +25,7 @@ from sundial.verify.sockets import (
     udp,
 )
 from sundial.verify.sockets.busy_servers import Servers, services
+from sundial.verify.sockets.flows import add_flows_of_damaged
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
 
 Build = Callable[[pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame, list[Call]]]
@@ -68,7 +69,7 @@ def analyse(
     one_view: bool = False,
     lines: Mapping[str, Contention] | None = None,
     transit: Transit | None = None,
-    unresolved: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+    unsent: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     end_ns: int | None = None,
 ) -> Analysis:
     """Match frames to calls and compare. `frames` with row, end, fate and what `flows.add_flows` adds.
@@ -78,16 +79,16 @@ def analyse(
     names, times and expected lengths. With `places` the caller has read the streams, and they are not compared.
     `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
     can be said about what arrived at the other end. `lines`: by port, when the wire in front of it was free.
-    `transit`: what joins segments; without it one view is all there is. `unresolved`: by machine, when ARP had no
-    answer for it (`headers.arp.unresolved`). `end_ns`: when the run ended.
+    `transit`: what joins segments; without it one view is all there is. `unsent`: by machine, when it may have
+    dropped what it was to send (`unsent.Unsent`). `end_ns`: when the run ended.
     """
     whole_frames = intact(frames)
     conns = tcp.connections(whole_frames, from_midstream=one_view)
     calls = _with_connections(calls, conns)
-    calls, legs, expected = build(messages.without_addresses(calls, unresolved or {}, exact_time=exact_time))
+    calls, legs, expected = build(messages.with_unsent(calls, unsent or {}, exact_time=exact_time))
     refused = frames.filter(pl.col("fate") == DROPPED, pl.col("fate_adapter").is_not_null())["row"]
     # What was damaged behind IP waits with the fragments of its datagram, and may be read in spite of its checksum.
-    of_ip = through_ip(frames).drop(*_NOT_OF_CALLS)
+    of_ip = add_flows_of_damaged(through_ip(frames), flow_table).drop(*_NOT_OF_CALLS)
     with_damaged = udp.attribute_udp(of_ip, calls, flow_table, protocols, exact_time, begun)
     udp_frames = intact(with_damaged)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}

@@ -39,6 +39,23 @@ def add_flows(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     return add_view(frames, flows)
 
 
+def add_flows_of_damaged(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """The same for UDP replies whose source port was damaged: they reach the port of their client.
+
+    `frames` as of `add_flows`, with `damaged`. Where a client's port has several flows to one server, it is not known
+    whose reply it is.
+    """
+    here = ["source", "target", "target_port"]
+    there = ["server_address", "client_address", "client_port"]
+    ports = flows.filter(pl.col("ip_protocol") == UDP).select(*there, "flow").cast({"client_port": pl.UInt32})
+    hit = frames.filter("damaged", pl.col("flow").is_null(), pl.col("protocol") == UDP, pl.col("fragment_offset") == 0)
+    found = hit.drop("flow").join(ports.unique(there, keep="none"), left_on=here, right_on=there, how="inner")
+    if found.is_empty():
+        return frames
+    found = add_view(found.with_columns(reply=pl.lit(True)), flows).select(frames.columns)
+    return pl.concat([frames.join(found, on="row", how="anti"), found]).sort("row")
+
+
 def add_view(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """Sets `view` from `flow`, `reply`, `fate` and the ends of the flow."""
     if "inner" not in flows.columns:

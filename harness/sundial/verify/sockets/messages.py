@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from sundial.expect.ip import TCP_HEADER, TCP_TIMESTAMPS
@@ -18,26 +19,30 @@ from sundial.verify.frames import DROPPED
 
 
 def with_legs(calls: pl.DataFrame, legs: pl.DataFrame) -> pl.DataFrame:
-    """One row for each call and direction with what is expected of it. `calls` as of `without_addresses`."""
-    columns = ["id", "transport", "protocol", "kind", "ok", "retransmits", "error", "server_port", "unaddressed"]
+    """One row for each call and direction with what is expected of it. `calls` as of `with_unsent`."""
+    columns = ["id", "transport", "protocol", "kind", "ok", "retransmits", "error", "server_port", "unsent",
+               "reply_unsent"]  # fmt: skip
     return calls.select(columns).rename({"id": "call"}).join(legs, on="kind", how="inner")
 
 
-def without_addresses(
-    calls: pl.DataFrame, unresolved: Mapping[str, Sequence[tuple[int, int]]], *, exact_time: bool
+def with_unsent(
+    calls: pl.DataFrame, unsent: Mapping[str, Sequence[tuple[int, int]]], *, exact_time: bool
 ) -> pl.DataFrame:
-    """Adds `unaddressed`: ARP had no answer for the client during the call (`headers.arp.unresolved`, by machine), so
-    that its kernel may have dropped requests. `exact_time`: samples and capture share one clock."""
-
-    def during(begin: int, end: int) -> pl.Expr:
-        return ((pl.col("start_ns") <= end) & (begin <= pl.col("end_ns"))).fill_null(True) | (not exact_time)
-
-    met = [
-        (pl.col("client") == machine) & during(*stretch)
-        for machine, stretches in unresolved.items()
-        for stretch in stretches
-    ]
-    return calls.with_columns(unaddressed=pl.any_horizontal(pl.lit(value=False), *met))
+    """Adds `unsent` and `reply_unsent`: during the call the kernel of its client, or server, may have dropped what it
+    was to send (`unsent`, by machine). `exact_time`: samples and capture share one clock."""
+    columns = {"client": "unsent", "server": "reply_unsent"}
+    found = calls.with_columns(pl.lit(value=False).alias(name) for name in columns.values())
+    for machine, stretches in unsent.items():
+        begins, ends = np.array(sorted(stretches), np.int64).T
+        latest = pl.Series(np.maximum.accumulate(ends))
+        # Of those that had begun when a call ended, one ended after that had begun.
+        begun = pl.Series(np.searchsorted(begins, calls["end_ns"].to_numpy(), "right"))
+        met = (latest.gather((begun - 1).clip(0)) >= calls["start_ns"]) & (begun > 0) if exact_time else None
+        during = pl.lit(value=True) if met is None else pl.Series(met).fill_null(True)
+        found = found.with_columns(
+            pl.col(name) | ((pl.col(side) == machine) & during) for side, name in columns.items()
+        )
+    return found
 
 
 def dropped_frames(frames: pl.DataFrame) -> pl.DataFrame:
@@ -58,7 +63,7 @@ def check_datagrams(sent: pl.DataFrame, expected: pl.DataFrame, dropped: pl.Data
     missing = pl.col("packets").cast(pl.Int64) - pl.col("count").cast(pl.Int64)
     partly = (
         pl.col("layout").str.split(",").list.set_difference(pl.col("expected_layout").str.split(",")).list.len() == 0
-    ) & (missing <= pl.col("dropped").fill_null(0))
+    ) & ((missing <= pl.col("dropped").fill_null(0)) | pl.when("reply").then("reply_unsent").otherwise("unsent"))
     begun = pl.col("expected_layout").str.starts_with(pl.concat_str("layout", pl.lit(",")))
     ends = begun & pl.col("rows").list.last().is_in(cut.implode())
     right = (partly & (missing > 0)) | ends
@@ -93,7 +98,7 @@ def check_attempts(
     requested = pl.when(goes).then(pl.col("retransmits").cast(pl.Int64) + 1).otherwise(0)
     # The client's kernel took no more than those before: a socket buffer without room, or an ICMP message that came.
     refused = pl.col("error").str.contains("Unable to send|cannot send").fill_null(False).cast(pl.Int64)
-    least = pl.when("unaddressed").then(0).otherwise(requested - pl.col("dropped") - refused)
+    least = pl.when("unsent").then(0).otherwise(requested - pl.col("dropped") - refused)
     right = (pl.col("attempts") <= requested) & (pl.col("attempts") >= least)
     right = pl.when(requested.is_null()).then(pl.col("attempts") > 0).otherwise(right)
     answered = requests.select("call", pl.col("complete").alias("asked"))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from sundial.verify.frames import INBOUND
+from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.sockets.flows import TCP
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
@@ -79,7 +79,8 @@ def unopened(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
 
     The server refused them, as it did not listen yet: they are SYN and RST (RFC 9293 section 3.10.7.1) and nothing
     else, before it has accepted any. Or no answer reached the client while it asked: it sent SYN, and RST for a SYN ACK
-    that came later. The client connects again, or its call fails.
+    that came later. Or it had asked again when the answer came, too late for it, and ends what opened without a byte.
+    The client connects again, or its call fails.
     """
     servers = flows.select(
         client="client_address", address="server_address", port=pl.col("server_port").cast(pl.UInt32)
@@ -110,12 +111,14 @@ def unopened(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     came_ns = pl.col("time_ns").filter(at_client).min()
     given_up = ((kind == RST) & ~pl.col("reply")).any() & (came_ns > pl.col("time_ns").filter(asked).max())
     in_vain = (bare & ((kind == SYN) | (kind == RST))).all() & asked.any() & (came_ns.is_null() | given_up)
+    ends = (kind == FIN) & ~pl.col("reply")
+    sent_ns = pl.col("time_ns").filter(asked & (pl.col("direction") == OUTBOUND))
+    late = bare.all() & ends.any() & ((sent_ns > sent_ns.min()) & (sent_ns < came_ns)).any()
     alone = both.join(accepted, on=["address", "port"], how="left").filter(
-        ((refusal & early).all().over(opening) & pl.col("reply").any().over(opening)) | in_vain.over(opening)
+        ((refusal & early).all().over(opening) & pl.col("reply").any().over(opening)) | (in_vain | late).over(opening)
     )
-    return alone.select(
-        "row", pl.when(kind == RST).then(pl.lit("tcp_reset")).otherwise(pl.lit("tcp_handshake")).alias("class")
-    )
+    classes = {RST: "tcp_reset", SYN: "tcp_handshake", FIN: "tcp_fin", 0: "tcp_ack"}
+    return alone.select("row", kind.replace_strict(classes, default="tcp_reset", return_dtype=pl.String).alias("class"))
 
 
 def assign(table: pl.DataFrame, conns: pl.DataFrame, time: str = "time_ns") -> pl.DataFrame:

@@ -153,7 +153,7 @@ class _Verification(Verification[Service]):
         """A program is at most UNREAD_NS behind what it has read; ARP asks as soon as it sends. Under the real clock a
         call seems to begin earlier."""
         behind_ns = UNREAD_NS if self.exact else UNREAD_NS + REAL_EARLY_NS
-        stretches = [(begin - behind_ns, end) for begin, end in self.unresolved.get(machine, [])]
+        stretches = [(begin - behind_ns, end) for begin, end in self.unsent.get(machine, [])]
         return partial(within, stretches)
 
     def verdict(self) -> Verdict:

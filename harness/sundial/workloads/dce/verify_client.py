@@ -95,6 +95,8 @@ class Client(Machine):
     outgoing: Outgoing | None = None
     everything_sent: bool = False
     began_ns: int = 0
+    lag_ns: int = 0
+    """By how much later than at the earliest it may have sent what its timers count from."""
     waiting_ns: int | None = None
     """Since when something is to be answered."""
     ping_at: int = NEVER
@@ -175,14 +177,19 @@ class Client(Machine):
             self._fire(step, self.at(self._timers()[step]))
         self._act()
 
+    def left(self, at_ns: int) -> None:
+        self.lag_ns = min(self.unread_ns, max(self.lag_ns, at_ns - self.now_ns))
+
     def _overtaking(self, until_ns: int) -> Iterator[str]:
-        """Timers that may be due alone, before another that seems to be due at the same time or a little earlier."""
-        soonest = self.deadline()
-        if not self.in_call or soonest == self.patience():
+        """Timers that may be due alone, before another that seems to be due at the same time or a little earlier; and
+        before the call's end, whose time may have begun later."""
+        soonest, patience = self.deadline(), self.patience()
+        next_ns = max(soonest, self.now_ns)
+        if not self.in_call or next_ns >= patience + self.lag_ns:
             return
-        latest = min(until_ns, soonest + (soonest - self.began_ns) // _PRECISION + _WORK_NS)
+        latest = min(until_ns, soonest + (soonest - self.began_ns) // _PRECISION + _WORK_NS + self.lag_ns)
         due = {name: at_ns for name, at_ns in self._timers().items() if at_ns <= latest}
-        is_one = list(due.values()).count(soonest) == 1
+        is_one = next_ns < patience and list(due.values()).count(soonest) == 1
         yield from (name for name, at_ns in due.items() if not (is_one and at_ns == soonest))
 
     def _read_by(self, until_ns: int) -> int:
@@ -202,7 +209,7 @@ class Client(Machine):
 
     def _start(self, now: int) -> None:
         self.place += 1
-        self.began_ns = now
+        self.began_ns, self.lag_ns = now, 0
         if self.call.begins:
             self.before = {**self.before, self.place: Counter(self.counts)}
         self.semantics = self.call.semantics

@@ -25,6 +25,8 @@ _WORK_INSTRUCTIONS = 6_250_000
 """Of its machine's other work: a pause that is longer by so many is one for the server, too."""
 _SHARED = 8
 """So many times as long if the machine runs other programs, too: iperf3 keeps a machine busy for 40 million."""
+_STALLED_NS = 1_000_000
+"""Under the real clock its host may stop a machine: what is so short in the capture may be a pause for the server."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +164,8 @@ def pauses(
     host may see a longer pause than the capture shows, or none."""
     found = []
     ends = [*arrivals_ns[1:], *([end_ns] if arrivals_ns else [])]
-    least, work_ns = PAUSE_NS if exact else PAUSE_NS // 4, int(_WORK_INSTRUCTIONS * 1000 / mips)
-    work_ns *= 1 if alone else _SHARED
+    least = PAUSE_NS if exact else _STALLED_NS
+    work_ns = int(_WORK_INSTRUCTIONS * 1000 / mips) * (1 if alone else _SHARED)
     for begin, end in zip(arrivals_ns, ends, strict=True):
         if end - begin >= least:
             surely = end if seen_ns is None else min(end, seen_ns)
@@ -175,11 +177,17 @@ def check_server(where: str, lines: Sequence[Mapping[str, Any]], reports: Report
     """A server's lines, each of which is of one of its pauses; the last may be of its end."""
     place, last = 0, len(reports.sure) - 1
     for number, line in enumerate(lines):
-        fit = next((at for at in range(place, last + 1) if not _differences(line, reports, at)), None)
+        fit, nearest = None, _differences(line, reports, min(place, last))
+        for at in range(place, last + 1):
+            found = _differences(line, reports, at)
+            if not found:
+                fit = at
+                break
+            nearest = min(nearest, found, key=len)
         if fit is None and number == len(lines) - 1 and last >= 0 and not _differences(line, reports, last):
             return
         if fit is None:
-            name, expected, seen = next(iter(_differences(line, reports, min(place, last))), ("line", "none", "one"))
+            name, expected, seen = next(iter(nearest), ("line", "none", "one"))
             yield Finding(None, f"{where} counters {name}", expected, seen)
             fit = place
         if any(reports.sure[place:fit]):

@@ -92,7 +92,7 @@ class Executors:
                 cancelled_ns = at_ns if each.cancelled else None
                 self._enter(_Run(party, each.sequence, at_ns, each.work_ns, each.silent, cancelled_ns=cancelled_ns))
             elif own is not None and own.sequence == each.sequence:
-                own.silent |= each.orphaned
+                own.silent |= each.silent
                 if each.cancelled and own.cancelled_ns is None:
                     own.cancelled_ns = at_ns
 

@@ -216,14 +216,20 @@ class Server(Machine):
         self.outgoing, self.state, self.used_ns = None, "idle", self.now_ns
 
     @property
+    def is_maybe(self) -> bool:
+        """Whether its call is."""
+        return self.header is not None and bool(self.header.flags & Flags.MAYBE)
+
+    @property
     def silent(self) -> bool:
         """Whether no response shows the end of its call."""
-        return self.header is not None and bool(self.header.flags & Flags.MAYBE)
+        is_broadcast = self.header is not None and bool(self.header.flags & Flags.BROADCAST)
+        return self.orphaned or self.is_maybe or (self.cancelled and is_broadcast)
 
     @property
     def _hides_result(self) -> bool:
         """Whether it cannot be seen when its procedure ended, and does not matter for what comes next."""
-        return self.silent and bool(self.inbox) and _alone(self.inbox[0].message)
+        return self.is_maybe and bool(self.inbox) and _alone(self.inbox[0].message)
 
     # ---- answers ----
 
@@ -329,7 +335,7 @@ class Server(Machine):
         self._answer(pdu, Type.CANCEL_ACK, "cancel_acks", body=body[:8] + bytes((present,)))
 
     def _request(self, pdu: Pdu, now: int, came_ns: int) -> None:
-        if self.state == "run" and self.silent and _alone(pdu) and self.done_ns + self.unread_ns <= came_ns:
+        if self.state == "run" and self.is_maybe and _alone(pdu) and self.done_ns + self.unread_ns <= came_ns:
             self._result(now)
         if pdu.boot_time not in (0, self.boot_time):
             self._reject(pdu, WRONG_BOOT_TIME)
@@ -378,7 +384,7 @@ class Server(Machine):
         if self.state == "recv" and self.incoming.complete:
             self.state = "run"
             self.done_ns = NEVER if self.waits else self.now_ns + self.work_ns
-            if self.header is not None and self.silent:
+            if self.header is not None and self.is_maybe:
                 self.counts[f"{EITHER}{self.header.opnum}"] += 1
 
     def _again(self, pdu: Pdu, now: int) -> None:

@@ -171,7 +171,7 @@ class _Verification(Verification[Service]):
 
     def _broke(self, client: str, end_ns: int) -> bool:
         """Whether a connection of a client's broke, or was refused; or ARP had found no way to make one by then."""
-        unresolved = any(begin <= end_ns or not self.exact for begin, _ in self.unresolved.get(client, ()))
+        unresolved = any(begin <= end_ns or not self.exact for begin, _ in self.unsent.get(client, ()))
         return unresolved or any(
             each.client_machine == client and (each.ways[True].finished or each.reset_rows or not each.ways[True].data)
             for each in self.conversations

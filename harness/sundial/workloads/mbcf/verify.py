@@ -16,6 +16,7 @@ from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.contention import Contention, contention_of
 from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import machine, refused
+from sundial.verify.headers.arp import Stretches
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
@@ -77,7 +78,7 @@ run at once, each has its share of the processor (`at_once`)."""
 class _Mbcf:
     ethertype = ETHERTYPE
 
-    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
+    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, unsent: Stretches) -> Settled:
         calls = samples_over_mbcf(samples).with_columns(protocol=pl.lit(NAME))
         over_mbcf = _with_view(frames.filter(pl.col("mbcf_op").is_not_null()), run)
         if over_mbcf.is_empty():

@@ -132,7 +132,7 @@ class _Verification(Verification[Service]):
         for plan in sorted((each for each in self.planned if each.unreached is not None), key=ended_ns):
             own = [each for each in free if each.number not in found and is_opening(plan, each, exact=self.exact)]
             openings = [Opening(each, plan.version, self.found.frames) for each in own]
-            unresolved = self.unresolved.get(plan.machine, ())
+            unresolved = self.unsent.get(plan.machine, ())
             self.rows += check_unreached(plan, openings, unresolved, exact=self.exact)
             for opening in openings:
                 found[opening.conversation.number] = opening.replay

@@ -240,7 +240,8 @@ class _Batch:
         if not sample["ok"] or there.is_empty() or back.is_empty() or back["arrived_ns"].null_count():
             return ()
         before = _INSTRUCTIONS + _OF_A_STORE * (int(there["length"][0]) // WORD)
-        behind = _INSTRUCTIONS + (_WAKING if self.line.get("wait") == "notify" else 0)
+        # Each packet notifies, and they may come sooner than a client takes them.
+        behind = _INSTRUCTIONS + (_WAKING * back.height if self.line.get("wait") == "notify" else 0)
         first, last = ([there["row"][0]], there["sent_ns"][0]), ([back["row"][-1]], back["arrived_ns"][-1])
         return check_soon(self.evidence, sample, first, last, (before, behind))
 

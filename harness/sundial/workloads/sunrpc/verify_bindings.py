@@ -20,7 +20,7 @@ from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.classification import ARP
 from sundial.verify.findings import findings, none
-from sundial.verify.frames import DROPPED, INBOUND, OUTBOUND, machine
+from sundial.verify.frames import DROPPED, INBOUND, OUTBOUND, machine, machine_of, refused
 from sundial.verify.headers.arp import BROADCAST
 from sundial.verify.sockets.flows import ICMP, UDP
 from sundial.verify.sockets.protocol import IP_PROTOCOL
@@ -290,14 +290,13 @@ def _questions(asked: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
 
 def _waits(frames: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
     """binding, of those during which a machine asked for a MAC address more than once, because no answer came: it
-    keeps few of the datagrams that wait for one."""
+    keeps few of the datagrams that wait for one. A question that its adapter dropped was asked."""
     asked = frames.filter(
-        pl.col("fate").is_null(),
-        pl.col("direction") == OUTBOUND,
+        (pl.col("fate").is_null() & (pl.col("direction") == OUTBOUND)) | refused(),
         pl.col("ethertype") == ARP,
         pl.col("eth_target") == BROADCAST,
-    )
-    joined = bindings.unique("binding").join(asked.select("time_ns", client=machine()), on="client")
+    ).select("time_ns", client=pl.coalesce("fate_adapter", pl.col("interface").cast(pl.String)).pipe(machine_of))
+    joined = bindings.unique("binding").join(asked, on="client")
     return (
         joined.filter(pl.col("time_ns").is_between("start", "end_ns"))
         .group_by("binding")
@@ -309,7 +308,7 @@ def _waits(frames: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
 
 def _given_up(frames: pl.DataFrame) -> pl.DataFrame:
     """Datagrams to a port mapper that their client's adapter has not sent, perhaps long after they were handed in."""
-    adapter = pl.col("fate_adapter").str.split(":").list.first()
+    adapter = machine_of(pl.col("fate_adapter"))
     return portmap_frames(frames).filter(
         "asks", pl.col("fate") == DROPPED, pl.col("fragment_offset") == 0, pl.col("rpc_xid").is_not_null(),
         adapter.is_not_null(),

@@ -15,6 +15,7 @@ from sundial.segments.vmmc.model import Backplane
 from sundial.segments.vmmc.wire import AU, CONTROL, GAP, KINDS, NACK, TIMER
 from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.headers.arp import Stretches
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
@@ -39,7 +40,7 @@ _CLASSES = {CONTROL: "vmmc_control", NACK: "vmmc_refusal"}
 class _Vmmc:
     ethertype = None
 
-    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
+    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, unsent: Stretches) -> Settled:
         calls = samples_over_vmmc(samples).with_columns(protocol=pl.lit(NAME))
         seen = frames.filter(pl.col("vmmc_kind").is_not_null(), pl.col("fate").is_null())
         if seen.is_empty() and calls.is_empty():

@@ -226,6 +226,16 @@ def test_cancelled_call_gives_its_thread_to_the_next() -> None:
     assert found(first, [asked("b", 1), said("b", 3990, 1)], work_ms=3000, executors=1) != []
 
 
+def test_cancelled_broadcast_gives_its_thread_to_the_next_without_an_answer() -> None:
+    cancel = struct.pack("<II", 0, 1)
+    asks = ("a", came(1000, _own("a", Type.CL_CANCEL, activity_hint=0xFFFF, boot_time=0, body=cancel)))
+    acks = ("a", sent(1001, _own("a", Type.CANCEL_ACK, activity_hint=0xFFFF, body=cancel + b"\x01")))
+    first = [asked("a", 0, flags=Flags.BROADCAST | Flags.IDEMPOTENT), asks, acks]
+    assert found(first, [asked("b", 1), said("b", 4010, 1)], work_ms=3000, executors=1) == []
+    assert found(first, [asked("b", 1), said("b", 3990, 1)], work_ms=3000, executors=1) != []
+    assert found(first[:1], [asked("b", 1), said("b", 4010, 1)], work_ms=3000, executors=1) != []
+
+
 def test_maybe_calls_of_an_activity_have_one_thread() -> None:
     """The server drops those that come while the first one runs."""
     maybe = [asked("a", at_ms, flags=Flags.MAYBE, sequence=at_ms) for at_ms in range(3)]

@@ -76,6 +76,18 @@ def test_timer_that_follows_a_late_one_may_be_behind_another(resend_ms: int, rig
     assert (found(machine, *items) == []) == right
 
 
+@pytest.mark.parametrize(("left_ms", "right"), [(100, True), (1, False)])
+def test_timer_begins_when_its_request_has_left_at_the_latest(left_ms: int, right: bool) -> None:
+    """A slow client's ping is due 2 s behind its request, so behind the cancel 2.05 s after the beginning."""
+    settings = replace(Settings(), cancel_ns=2050 * MS)
+    machine = Client(settings, activity=ACTIVITY, calls=[Call(0, SUNDIAL, 1, sizes=(8, 0), start_ns=0)])
+    new = {"boot_time": 0, "activity_hint": 0xFFFF}
+    request = pdu(Type.REQUEST, body=payload(0, 8), **new)
+    items: list[Item] = [sent(left_ms, request), sent(2052, replace(CANCEL, **new))]  # type: ignore[arg-type]
+    items += [sent(2102, pdu(Type.PING, **new)), came(2103, FAULT), sent(3104, pdu(Type.ACK))]
+    assert (found(machine, *items) == []) == right
+
+
 @pytest.mark.parametrize(
     ("asked_ms", "starts_ms"),
     [

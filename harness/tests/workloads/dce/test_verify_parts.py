@@ -366,6 +366,9 @@ def test_pauses() -> None:
     # A machine that is slower by 64 works longer beside it: 3.2 s.
     assert pauses([0], 4 * second, mips=1.953125, seen_ns=3 * second)[0][2] is False
     assert pauses([0], 4 * second, mips=1.953125, seen_ns=3400 * MS)[0][2] is True
+    # Under the real clock a machine that stands still sees a pause that the capture does not show.
+    assert [each[2] for each in pauses([0, 2 * MS, second], second, mips=125, exact=False)] == [False, False]
+    assert pauses([0, MS // 2], MS, mips=125, exact=False) == []
     # One that runs other programs, too, may be busy for 0.4 s.
     assert pauses([0], second, mips=125, alone=False, seen_ns=550 * MS)[0][2] is False
     assert pauses([0], second, mips=125, alone=False, seen_ns=650 * MS)[0][2] is True

@@ -18,7 +18,9 @@ from sundial.observe import open_run, read_frames
 from sundial.observe.octets import octets_of
 from sundial.verify.corruption import with_corrupted
 from sundial.verify.frames import with_places
+from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import load_samples
+from sundial.verify.unsent import unsent
 from sundial.verify.workload import Settled
 from sundial.workloads import functions
 from sundial.workloads.grpc.expect_languages import PYTHON, Language
@@ -195,8 +197,9 @@ def settle(directory: Path) -> tuple[Settled, pl.DataFrame]:
     files = [(run.path / name, name) for name in sorted(run.captures)]
     frames = with_places(read_frames(files, run.epoch_ns))
     frames = with_corrupted(frames, lambda rows: octets_of(rows, files))
+    dropped = unsent(frames, ports_of(run), lambda rows: octets_of(rows, files))
     assert KIND.transport is not None
-    return KIND.transport.settle(run, frames, load_samples(run)), frames
+    return KIND.transport.settle(run, frames, load_samples(run), dropped.stretches), frames
 
 
 def findings(settled: Settled) -> list[tuple[str, str, str]]:

@@ -333,6 +333,8 @@ def test_a_server_whose_address_arp_does_not_find(tmp_path: Path, asked: int, ex
     path = said.write(tmp_path)
     names = ["client:eth0", "server:eth0", "lan:fate"]
     records = [Record(place * 10**9, 0, OUT, arp()) for place in range(asked)]
+    # The capture goes on: a question at its end may wait for its answer.
+    records.append(Record(5 * 10**9, 1, OUT, arp()))
     (path / "wire" / "lan.pcapng").write_bytes(capture(names, records))
     found = [field for field, _, _ in findings(settle(path)[0])]
     assert found.count("sample.error") == (0 if explained else len(NAMES))
