@@ -260,7 +260,8 @@ def started_by(host: Host) -> tuple[str, ...]:
 
 def loads_lua(host: Host, words: Sequence[str] = ()) -> bool:
     """False if tshark, which `words` start, answers and has loaded no dissector in Lua."""
-    status, text = host.run([*words, "tshark", "-X", f"lua_script:{DISSECTORS[0]}", "-G", "protocols"])
+    # tshark refuses -G behind another option.
+    status, text = host.run([*words, "tshark", "-G", "protocols", "-X", f"lua_script:{DISSECTORS[0]}"])
     return status != 0 or DISSECTORS[0].stem in text.split()
 
 

@@ -37,7 +37,7 @@ class FakeHost(Host):
             return self.outputs["--version qemu" if argv[0].startswith("qemu") else "--version tshark"]
         if argv[0] == "setpriv":
             return 0, "mbcf\tmbcf\tmbcf\n"
-        if argv[1] == "-X":
+        if argv[1] == "-G":
             return self.outputs["lua"]
         if argv[0] == "modprobe":
             return self.outputs["modprobe"]
@@ -167,6 +167,19 @@ def test_what_is_optional_lacks_nothing(changes: dict[str, Any]) -> None:
 def test_a_program_that_does_not_answer_is_not_called_absent(output: str, name: str) -> None:
     found = [check for check in check_all(FakeHost(outputs={output: (124, "")})) if check.state is State.LACKING]
     assert found == [Check(name, State.LACKING, "did not answer within 10 s", "the host is busy: ask again")]
+
+
+def test_tshark_answers_what_it_is_asked_of_its_dissectors() -> None:
+    answered = []
+
+    class Asked(checks.Host):
+        def run(self, argv: Sequence[str], text: str = "") -> tuple[int, str]:
+            answered.append(super().run(argv, text))
+            return answered[-1]
+
+    host = Asked()
+    assert checks.loads_lua(host, checks.started_by(host))
+    assert [status for status, _ in answered if status != checks.TIMED_OUT] == [0] * len(answered)
 
 
 def test_tshark_that_loads_lua_for_another_user_than_root_lacks_nothing() -> None:
