@@ -41,7 +41,10 @@ WORDS = ("word", "list", "empty text")
 RANGE = re.compile(r"from (-?\d[\d.]*)(?: ([A-Za-z/%]+))? to (-?\d[\d.]*)(?: ([A-Za-z/%]+))?")
 FOREIGN = {"ns us ms s min h": "7 Mbit/s", "bit/s kbit/s Mbit/s Gbit/s": "7 MiB", "B KiB MiB GiB": "7 ms", "%": "7 ms"}
 """Units of one dimension, and a quantity of another."""
-SAMPLES = ("both", "client:eth0", "eth0", "/etc/motd", "10.1.0.0/24", "qemu+ssh://a/session", "client", "1", "a b")
+SAMPLES = (
+    *("both", "client:eth0", "eth0", "/etc/motd", "10.1.0.0/24", "qemu+ssh://a/session", "client", "1", "a b"),
+    *("NFS_DISABLE_UDP_SUPPORT", True),
+)
 """For fields and keys that name no example."""
 
 
