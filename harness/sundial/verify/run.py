@@ -35,6 +35,7 @@ from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
 from sundial.verify.frames import with_places
 from sundial.verify.handed_in import latest_hand_in
+from sundial.verify.headers.arp import asking
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
@@ -55,7 +56,7 @@ from sundial.verify.sockets.calls import display_filter, reconnected, socket_cal
 from sundial.verify.sockets.deaths import without_dead_servers
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
-from sundial.verify.sockets.retransmission_causes import without_held_back
+from sundial.verify.sockets.retransmission_causes import without_held_back, without_questions
 from sundial.verify.sockets.served import check_served
 from sundial.verify.sockets.tcp import unopened
 from sundial.verify.sockets.time_outs import check_time_outs
@@ -138,6 +139,11 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     if len(analysis.uncaused):
         held = held_back(run, on_wire, files)
         analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
+        asked = asking(corruption.intact(frames), dropped.machines, partial(octets_of, files=files))
+        uncaused = without_questions(
+            analysis.uncaused, analysis.frames, calls.table, asked, routed=bool(ports["forwards"].any())
+        )
+        analysis = replace(analysis, uncaused=uncaused)
     settled = [transport.settle(run, frames, samples, dropped.stretches) for transport in transports.values()]
     counted = ChainMap(*(dict(each.counted) for each in settled))
     if len(analysis.uncaused):

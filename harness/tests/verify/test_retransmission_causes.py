@@ -12,8 +12,9 @@ import pytest
 
 from sundial.verify import Verification, verify_run
 from tests.fates import cells, corrupted, given_up
-from tests.verify.bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
+from tests.verify.bed import CLIENT, MAC, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
 from tests.verify.seal import seal
+from tests.verify.test_headers import arp
 
 SECOND = 1_000_000_000
 
@@ -167,6 +168,25 @@ def test_a_server_that_does_not_answer_in_time_is_none(talk: Talk) -> None:
         "a request or reply that did not arrive before",
         "1 whole requests, 0 replies, 0 of them whole at the client",
     )
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_reply_that_waits_for_its_clients_address_is_a_cause(talk: Talk, late: bool) -> None:
+    """The first question of ARP is lost. `late`: nothing was asked while the request waited for its answer."""
+    ask, answer = arp(1, SERVER, CLIENT, b"\xff" * 6), arp(2, CLIENT, SERVER, MAC[SERVER])
+    if late:
+        talk.request(lose=(0,))
+        talk.wait()
+    talk.request()
+    if not late:
+        talk.bed.send(SERVER, [ask], lose=(0,))
+    talk.wait()
+    talk.request()
+    talk.bed.send(SERVER, [ask])
+    talk.bed.send(CLIENT, [answer])
+    talk.reply()
+    fields = [each["field"] for each in talk.verify().problems]
+    assert ("request.retransmissions" in fields) == late
 
 
 def test_a_reply_that_a_queue_dropped_is_one_answer(talk: Talk) -> None:

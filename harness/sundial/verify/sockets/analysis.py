@@ -183,6 +183,7 @@ def analyse(
             refused,
             [name for name, protocol in protocols.items() if protocol.asks_again_at_other_replies],
             settings,
+            unsent,
         ),
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,

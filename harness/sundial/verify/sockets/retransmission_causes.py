@@ -10,8 +10,9 @@ ARP, as does everything that a machine sends again before it has an address.
 
 A request that had reached the server and was not answered yet explains it where the server had others all the while
 (`busy_servers`), or its line was taken by what else it sent, but for the time of one turn: as long as this server takes
-at most for a request that is alone and is not repeated. A request that came while others filled the receive buffer of
-its server's socket was lost. A datagram for whose fragments its machine may have had no
+at most for a request that is alone and is not repeated. So does a server whose kernel may have dropped the answer
+(`unsent`), or asked for the client's address (`without_questions`). A request that came while others filled the
+receive buffer of its server's socket was lost. A datagram for whose fragments its machine may have had no
 memory (`reassembly`) was lost as well. Some clients ask again when a reply to an earlier call comes (`other_replies`).
 Without that the cause is at one of the ends: a server that is too slow or silent, a client that has its answer and asks
 again.
@@ -53,13 +54,15 @@ def uncaused(
     refused: pl.Series,
     impatient: Collection[str],
     settings: Sequence[Setting] = (),
+    unsent: Mapping[str, Sequence[tuple[int, int]]] | None = None,
 ) -> pl.DataFrame:
     """Requests sent again that nothing explains: call, reply, asked, answered, received, rows.
 
     `frames`: UDP with `call`; `sent` and `arrived`: their datagrams; `expected`: the expected layout of each leg;
     `calls`: id, server and protocol; `servers`: what they were doing, None where their time is not evidence; `lines`:
     by port, when the wire in front of it was free; `refused`: rows of frames that adapters did not send; `impatient`:
-    protocols whose clients ask again when a reply to an earlier call comes; `settings`: as `setting` of calls says.
+    protocols whose clients ask again when a reply to an earlier call comes; `settings`: as `setting` of calls says;
+    `unsent`: as of `messages.with_unsent`.
     """
     again = (
         sent.filter(~pl.col("reply"))
@@ -83,7 +86,7 @@ def uncaused(
     slow = waiting.clear()
     if servers is not None:
         ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
-        slow = _without_cause(waiting, put_together, expected, calls, servers(), ports, lines, settings)
+        slow = _without_cause(waiting, put_together, expected, calls, servers(), ports, lines, settings, unsent or {})
     found = pl.concat([greedy, slow]).sort("call", "number")
     if found.is_empty() or not impatient:
         return found
@@ -125,6 +128,32 @@ def without_held_back(uncaused: pl.DataFrame, frames: pl.DataFrame, held: pl.Dat
     return uncaused.with_row_index("place").filter(~pl.col("place").is_in(explained.implode())).drop("place")
 
 
+def without_questions(
+    uncaused: pl.DataFrame,
+    frames: pl.DataFrame,
+    calls: pl.DataFrame,
+    asked: Mapping[str, Sequence[tuple[str, int, int]]],
+    *,
+    routed: bool,
+) -> pl.DataFrame:
+    """Without requests that were sent again while their server asked for the address of their client (`asked`: as of
+    `headers.arp.asking`), for which its answer waited. `routed`: it may have asked for a router's. `frames` with row
+    and source."""
+    clients = frames.select(pl.col("row").cast(pl.UInt32), "source")
+    table = (
+        uncaused.with_row_index("place")
+        .with_columns(row=pl.col("rows").list.first().cast(pl.UInt32))
+        .join(clients, on="row", how="left")
+        .join(calls.select("server", call="id"), on="call", how="left")
+    )
+    explained = [
+        place
+        for place, server, client, at_ns in table.select("place", "server", "source", "first_ns").iter_rows()
+        if any((routed or address == client) and begin <= at_ns <= end for address, begin, end in asked.get(server, ()))
+    ]
+    return uncaused.with_row_index("place").filter(~pl.col("place").is_in(explained)).drop("place")
+
+
 def _without_cause(
     waiting: pl.DataFrame,
     arrived: pl.DataFrame,
@@ -134,6 +163,7 @@ def _without_cause(
     ports: pl.DataFrame,
     lines: Mapping[str, Contention],
     settings: Sequence[Setting],
+    unsent: Mapping[str, Sequence[tuple[int, int]]],
 ) -> pl.DataFrame:
     """Those of `waiting` whose server had room and time for the request that it did not answer. `ports`: interface of
     rows."""
@@ -154,6 +184,8 @@ def _without_cause(
     idle = []
     taken, buffers = _memory(arrived), _buffers(calls, settings)
     for place, server, protocol, call, since, at, port in table.select(columns).iter_rows():
+        if since is not None and any(begin <= at and since <= end for begin, end in unsent.get(server, ())):
+            continue
         held = 0 if since is None else sum(taken.get(each, 0) for each in servers.held(server, protocol, since))
         if held > buffers.get(call, RECEIVE_BUFFER):
             continue
