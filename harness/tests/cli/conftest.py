@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sundial.cli import rooms, run
+from sundial.cli import checks, rooms, run
 from sundial.cli.main import sundial
 from sundial.plan.request import RunRequest, RunResult
 from tests.verify.bed import OUT, Record, capture
@@ -26,6 +26,17 @@ def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr(rooms, "CAPTURES", folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def viewer_words() -> tuple[str, ...]:
+    """What tshark must be started by on this host."""
+    return checks.started_by(checks.Host())
+
+
+@pytest.fixture
+def viewer_asked_once(viewer_words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "viewer_user", lambda: viewer_words)
 
 
 @pytest.fixture

@@ -10,18 +10,13 @@ import polars as pl
 import pytest
 from click.testing import Result
 
-from sundial.cli import checks
 from sundial.observe import open_run
 from sundial.verify.samples import load_samples
 from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Record, Stream, capture, rpc_call, rpc_reply
 
 Call = Callable[..., Result]
+pytestmark = pytest.mark.usefixtures("viewer_asked_once")
 PORT = 700
-
-
-@pytest.fixture(autouse=True)
-def _no_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks.Host, "is_root", lambda host: False)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from sundial.cli import checks, rooms
+from sundial.cli import rooms
 from sundial.cli.watch import in_line
 from sundial.observe.counted import PortCounts, adapter_rules, port_counts
 from sundial.plan.request import Kept
@@ -21,6 +21,7 @@ from tests.fates import collision, lost
 from tests.verify.bed import CLIENT, IN, OUT, SERVER, Record, capture, udp_packets
 
 Call = Callable[..., Result]
+pytestmark = pytest.mark.usefixtures("viewer_asked_once")
 NAMES = ["client:eth0", "server:eth0", "lan:fate"]
 (FRAME,) = udp_packets(CLIENT, SERVER, (700, 7007), bytes(20), 1, 1500)
 RECORDS = [
@@ -30,11 +31,6 @@ RECORDS = [
     Record(2000, 0, OUT, FRAME),
     Record(3000, 1, IN, FRAME),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _no_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks.Host, "is_root", lambda host: False)
 
 
 @pytest.fixture
