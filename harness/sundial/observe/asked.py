@@ -17,6 +17,7 @@ import polars as pl
 
 from sundial.errors import BadInput
 from sundial.observe.pcap import Capture, Interface
+from sundial.observe.plain import HEAD_BYTES
 from sundial.observe.tshark import AGGREGATOR, dissect
 
 SNAP = 160
@@ -28,7 +29,7 @@ _AT_ONCE = 250_000
 @dataclass(frozen=True)
 class Field:
     """A column, and the field of tshark that it shows: the first of its values, as text or as a number, or all with
-    commas between; `octets`: all, in hexadecimal digits alone."""
+    commas between; `octets`: the first HEAD_BYTES, in hexadecimal digits alone."""
 
     column: str
     tshark: str
@@ -121,8 +122,8 @@ def shown(text: pl.DataFrame, fields: Sequence[Field]) -> dict[str, pl.Expr]:
     for field in fields:
         value = pl.col(field.tshark)
         if field.values == "octets":
-            # tshark 4.4 prints colons; each version an ellipsis where there are more.
-            value = value.str.replace_all("[:\u2026]", "")
+            # tshark 4.4 prints colons, and more bytes than 4.0; each version an ellipsis where there are more.
+            value = value.str.replace_all("[:\u2026]", "").str.head(2 * HEAD_BYTES)
         elif field.values != "all" and several[field.tshark]:
             # The first of several: of the outer header, where an ICMP message quotes another one.
             value = value.str.extract(f"^([^{AGGREGATOR}]*)")

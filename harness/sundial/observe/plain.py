@@ -19,7 +19,7 @@ from sundial.observe.octets import Numbers, Octets
 from sundial.observe.tcp_options import MOST, read_options
 
 HEAD_BYTES = 36
-"""Bytes of a UDP payload that `udp_head` has; so many tshark shows in its packet list."""
+"""Bytes of a UDP payload that `udp_head` has; so many tshark 4.0 shows in its packet list."""
 PRIVATE_LINKS = range(147, 163)
 """Link types of captures for private use (LINKTYPE_USER0 to 15): nothing of their frames is shown."""
 _EXPERIMENTAL = (0x88B5, 0x88B6)
