@@ -119,15 +119,20 @@ class _Source:
     def json(self, number: int, line: bytes) -> Any:
         try:
             return json.loads(line)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise self.fault(f"is not JSON: {error}", number) from None
+        except RecursionError:
+            raise self.fault(_TOO_DEEP, number) from None
 
     def record(self, number: int, line: bytes) -> Any:
         """With its words printable: they go into reports and messages."""
         try:
             return _shown(self.json(number, line))
         except RecursionError:
-            raise self.fault("lists and objects are nested too deeply", number) from None
+            raise self.fault(_TOO_DEEP, number) from None
+
+
+_TOO_DEEP = "lists and objects are nested too deeply"
 
 
 class _Reader:
