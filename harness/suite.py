@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -28,6 +29,10 @@ SLOWEST = 25
 def run(name: str, argv: list[str]) -> int:
     """The status of the command. Files of make's jobserver stay open for it."""
     KEPT.mkdir(parents=True, exist_ok=True)
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        # A background job of a shell ignores them, and so would the programs that tests interrupt.
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     before, started = os.times(), time.monotonic()
     status = subprocess.run(argv, close_fds=False, check=False, env={**os.environ, "SUNDIAL_SUITE": name}).returncode
     after = os.times()

@@ -95,7 +95,7 @@ class Sound:
         ]
         assert KIND.transport is not None
         settled = KIND.transport.settle(
-            replace(self.run, path=directory), self.frames.with_columns(columns), self.samples
+            replace(self.run, path=directory), self.frames.with_columns(columns), self.samples, {}
         )
         return bool(settled.findings.height) or UNEXPLAINED in settled.classes["class"]
 
