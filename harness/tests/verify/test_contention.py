@@ -37,7 +37,7 @@ def frames(*rows: tuple[str, int, int, str | None]) -> pl.DataFrame:
         ],
         schema=["capture", "interface", "time_ns", "frame_length", "direction", "fate", "fate_adapter"],
         orient="row",
-    )
+    ).with_columns(eth_target=pl.lit(None, pl.UInt64))
 
 
 def test_all_stations_take_a_hub() -> None:

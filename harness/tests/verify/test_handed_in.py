@@ -47,7 +47,10 @@ def frames(rows: list[tuple[str, int, str | None, str | None, int]]) -> pl.DataF
     schema = {"interface": pl.String, "direction": pl.UInt8, "fate": pl.String, "comment": pl.String}
     table = pl.DataFrame([row[:4] for row in rows], schema=schema, orient="row")
     return with_fates(table).with_columns(
-        capture=pl.lit("wire/lan.pcapng"), time_ns=pl.lit(1_000_000, pl.Int64), frame_length=pl.lit(60, pl.UInt32)
+        capture=pl.lit("wire/lan.pcapng"),
+        time_ns=pl.lit(1_000_000, pl.Int64),
+        frame_length=pl.lit(60, pl.UInt32),
+        eth_target=pl.lit(None, pl.UInt64),
     )
 
 

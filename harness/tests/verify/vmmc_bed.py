@@ -183,7 +183,7 @@ def settled(directory: Path) -> Settled:
     """What verification of a backplane makes of a run, without what knows of its topology."""
     run = open_run(directory)
     frames = with_places(read_frames([(directory / name, name) for name in run.captures], run.epoch_ns))
-    return own_transports()["vmmc"].settle(run, frames, load_samples(run))
+    return own_transports()["vmmc"].settle(run, frames, load_samples(run), {})
 
 
 def fields(found: Settled) -> list[str]:
