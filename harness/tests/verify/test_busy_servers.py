@@ -84,5 +84,6 @@ def test_a_request_that_found_the_receive_buffer_full_was_lost(
         ports,
         {},
         [Setting(None, window)],
+        {},
     )
     assert idle.is_empty() == explained
