@@ -35,7 +35,6 @@ from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
 from sundial.verify.frames import with_places
 from sundial.verify.handed_in import latest_hand_in
-from sundial.verify.headers.arp import asking
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
@@ -139,9 +138,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     if len(analysis.uncaused):
         held = held_back(run, on_wire, files)
         analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
-        asked = asking(corruption.intact(frames), dropped.machines, partial(octets_of, files=files))
         uncaused = without_questions(
-            analysis.uncaused, analysis.frames, calls.table, asked, routed=bool(ports["forwards"].any())
+            analysis.uncaused, analysis.frames, calls.table, dropped.asked, routed=bool(ports["forwards"].any())
         )
         analysis = replace(analysis, uncaused=uncaused)
     settled = [transport.settle(run, frames, samples, dropped.stretches) for transport in transports.values()]

@@ -4,15 +4,15 @@ while it waits for one, or its queue in front of the adapter has stood for too l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from sundial.observe import Octets
 from sundial.verify.contention import Contention
 from sundial.verify.frames import OUTBOUND
-from sundial.verify.headers.arp import Overflow, Stretches, both, overflow, unresolved, within
+from sundial.verify.headers.arp import Overflow, Stretches, asking, both, overflow, unresolved, within
 from sundial.verify.headers.ports import homes
 
 UNPROVEN = ("that Linux discarded no more than it must in front of an adapter whose line had been taken for 100 ms",)
@@ -34,6 +34,8 @@ class Unsent:
     """More waited for an address than may."""
     queued: Stretches
     """By machine: its line had been taken for INTERVAL_NS."""
+    asked: Mapping[str, Sequence[tuple[str, int, int]]] = field(default_factory=dict)
+    """As of `headers.arp.asking`."""
 
     @property
     def stretches(self) -> Stretches:
@@ -69,4 +71,5 @@ def unsent(
         if line is not None and (stood := line.taken_for(INTERVAL_NS)):
             queued.setdefault(machine, []).extend(stood)
     machines = homes(ports)
-    return Unsent(machines, unresolved(frames, machines, read), overflow(frames, machines, read), queued)
+    asked = asking(frames, machines, read)
+    return Unsent(machines, unresolved(frames, machines, read), overflow(frames, machines, asked), queued, asked)

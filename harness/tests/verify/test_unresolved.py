@@ -135,9 +135,8 @@ def test_a_router_that_asks_keeps_as_many_packets_as_its_queue_holds(
     ("count", "offset", "headless"), [(QUEUED, 185, [0, 1]), (QUEUED, 0, []), (QUEUED - 1, 185, [])]
 )
 def test_a_queue_that_was_full_has_lost_the_first_fragments_of_a_datagram(
-    monkeypatch: pytest.MonkeyPatch, count: int, offset: int, headless: list[int]
+    count: int, offset: int, headless: list[int]
 ) -> None:
-    monkeypatch.setattr(arp, "asking", lambda *_: {"n1": [("10.0.0.2", SECOND, 2 * SECOND)]})
     frames = pl.DataFrame(
         {"row": range(count), "time_ns": [2 * SECOND + place for place in range(count)],
          "ip_id": [7, 7, *range(8, 6 + count)], "fragment_offset": [offset, offset + 185] + [0] * (count - 2),
@@ -145,6 +144,7 @@ def test_a_queue_that_was_full_has_lost_the_first_fragments_of_a_datagram(
          "target": "10.0.0.2"},
         schema_overrides={"row": pl.UInt32, "fate": pl.String},
     )  # fmt: skip
-    lost = overflow(frames, {"wire/lan.pcapng|n1:eth0": "n1"}, lambda frames: None)  # type: ignore[arg-type, return-value]
+    asked = {"n1": [("10.0.0.2", SECOND, 2 * SECOND)]}
+    lost = overflow(frames, {"wire/lan.pcapng|n1:eth0": "n1"}, asked)
     assert lost.stretches == ({"n1": [(SECOND, 2 * SECOND)]} if count >= QUEUED else {})
     assert lost.headless.to_list() == headless

@@ -97,7 +97,7 @@ PORT = "wire/lan.pcapng|a:eth0"
 def test_a_kernel_drops_what_waits_too_long(
     platform: str, line: tuple[int, int], found: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, nothing in (("unresolved", {}), ("overflow", arp.Overflow({}, pl.Series([])))):
+    for name, nothing in (("unresolved", {}), ("asking", {}), ("overflow", arp.Overflow({}, pl.Series([])))):
         monkeypatch.setattr(verify_unsent, name, lambda *_, nothing=nothing: nothing)
     ports = pl.DataFrame({"end": [PORT], "machine": ["a"], "platform": [platform], "joins": [False]})
     dropped = unsent(pl.DataFrame(), ports, lambda _: None, {"a:eth0": contention_of([line])})  # type: ignore[arg-type, return-value]

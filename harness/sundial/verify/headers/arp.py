@@ -282,12 +282,15 @@ class Overflow:
     """Rows of fragments, wherever they were seen, whose datagram lost its first ones so."""
 
 
-def overflow(frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]) -> Overflow:
-    """Of the machines by `end`. A queue that was full is sent at once when the answer comes: QUEUED packets or more."""
+def overflow(
+    frames: pl.DataFrame, machines: Mapping[str, str], questions: Mapping[str, Sequence[tuple[str, int, int]]]
+) -> Overflow:
+    """Of the machines by `end`, which asked as `asking` says. A queue that was full is sent at once when the answer
+    comes: QUEUED packets or more."""
     stretches: dict[str, list[tuple[int, int]]] = {}
     rows = [pl.Series([], dtype=frames.schema["row"])]
     at_ns, packets = pl.col("time_ns"), frames.filter(pl.col("ip_id").is_not_null(), pl.col("fate").is_null())
-    for name, asked in asking(frames, machines, read).items():
+    for name, asked in questions.items():
         ends = [end for end, machine in machines.items() if machine == name]
         sent = packets.filter(pl.col("end").cast(pl.String).is_in(ends), pl.col("direction") == OUTBOUND)
         for _, begin, end in asked:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sundial.verify.frames import DROPPED
+from sundial.verify.frames import refused
 from sundial.verify.sockets import tcp
 from sundial.verify.sockets.payloads import payloads
 from sundial.verify.sockets.protocol import Bytes, Files
@@ -223,7 +223,7 @@ def least_lost(arrived: Iterable[bytes], times: Iterable[int], read_ns: int) -> 
 def given_up(frames: pl.DataFrame) -> pl.Expr:
     """Frames that the adapter of their sender dropped, so that they were never on its wire."""
     ports = frames.filter(pl.col("view") == "sent").select("flow", "reply", fate_adapter="interface").unique()
-    own = frames.filter(pl.col("fate") == DROPPED).join(ports, on=["flow", "reply", "fate_adapter"], how="semi")
+    own = frames.filter(refused()).join(ports, on=["flow", "reply", "fate_adapter"], how="semi")
     return pl.col("row").is_in(own["row"].implode())
 
 
