@@ -49,13 +49,12 @@ from sundial.verify.result import (
 )
 from sundial.verify.samples import RunSamples, load_samples
 from sundial.verify.segment import contentions, network_of
-from sundial.verify.sockets import flows
+from sundial.verify.sockets import flows, retransmission_causes
 from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter, reconnected, socket_calls
-from sundial.verify.sockets.deaths import without_dead_servers
+from sundial.verify.sockets.deaths import dead_servers
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
-from sundial.verify.sockets.retransmission_causes import without_held_back, without_questions
 from sundial.verify.sockets.served import check_served
 from sundial.verify.sockets.tcp import unopened
 from sundial.verify.sockets.time_outs import check_time_outs
@@ -135,17 +134,24 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         unsent=dropped.stretches,
         end_ns=headers.length_ns(run),
     )
-    if len(analysis.uncaused):
-        held = held_back(run, on_wire, files)
-        analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
-        uncaused = without_questions(
-            analysis.uncaused, analysis.frames, calls.table, dropped.asked, routed=bool(ports["forwards"].any())
-        )
-        analysis = replace(analysis, uncaused=uncaused)
     settled = [transport.settle(run, frames, samples, dropped.stretches) for transport in transports.values()]
     counted = ChainMap(*(dict(each.counted) for each in settled))
-    if len(analysis.uncaused):
-        analysis = replace(analysis, uncaused=without_dead_servers(run, analysis, protocols, counted))
+    causes: list[retransmission_causes.Cause] = [
+        partial(
+            retransmission_causes.held_back,
+            frames=analysis.frames,
+            held=partial(held_back, run, on_wire, files),
+        ),
+        partial(
+            retransmission_causes.asking,
+            frames=analysis.frames,
+            calls=calls.table,
+            asked=dropped.asked,
+            routed=bool(ports["forwards"].any()),
+        ),
+        partial(dead_servers, run=run, analysis=analysis, protocols=protocols, others=counted),
+    ]
+    analysis = replace(analysis, uncaused=retransmission_causes.unexplained(analysis.uncaused, causes))
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
     taken = corruption.intact(analysis.frames)
     background = [kind.background(run, corruption.intact(frames), samples, ahead_ns) for kind in verifiers().values()]

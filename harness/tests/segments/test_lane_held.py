@@ -5,6 +5,7 @@ way to a port; and how often a line strikes PDUs that others have struck."""
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from sundial.segments.atm.verify_handed import held_back
 from sundial.segments.atm.verify_losses import _shares
 from sundial.verify.headers.carriage import at_own_station
 from sundial.verify.segment import HELD_BACK, verifiers
-from sundial.verify.sockets.retransmission_causes import without_held_back
+from sundial.verify.sockets import retransmission_causes
 from tests import fates
 from tests.segments.pdus import OUT
 from tests.segments.test_atm_handed import EDGE, conversation
@@ -56,7 +57,8 @@ def test_a_frame_of_its_own_call_that_was_kept_back_explains_a_request(call: int
     frames = pl.DataFrame({"row": [7, 8], "call": [5, 6], "time_ns": [200, 300]},
                           schema={"row": pl.UInt32, "call": pl.UInt32, "time_ns": pl.Int64})  # fmt: skip
     held = pl.DataFrame([(7, 100)], schema=HELD_BACK, orient="row")
-    assert without_held_back(again(call, at_ns), frames, held).is_empty() == explained
+    cause = partial(retransmission_causes.held_back, frames=frames, held=lambda: held)
+    assert retransmission_causes.unexplained(again(call, at_ns), [cause]).is_empty() == explained
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 import pytest
 
 from sundial.verify.contention import contention_of
 from sundial.verify.sockets.busy_servers import Servers, services
 from sundial.verify.sockets.protocol import Setting
-from sundial.verify.sockets.retransmission_causes import _without_cause
+from sundial.verify.sockets.retransmission_causes import (
+    busy_server,
+    full_buffer,
+    memory,
+    receive_buffers,
+    unexplained,
+    with_requests,
+)
 
 MS = 1_000_000
 KEY = ("server", "sunrpc")
@@ -75,15 +84,10 @@ def test_a_request_that_found_the_receive_buffer_full_was_lost(
     waiting = pl.DataFrame({"call": [0], "answered": [0], "first_ns": [9_000]})
     of_calls = pl.DataFrame({"id": calls, "server": "server", "protocol": "raw", "setting": 0})
     ports = pl.DataFrame({"interface": "server:eth0", "row": calls}, schema_overrides={"row": pl.UInt32})
-    idle = _without_cause(
-        waiting,
-        came,
-        came.select("call", "reply", "layout"),
-        of_calls,
-        Servers(had),
-        ports,
-        {},
-        [Setting(None, window)],
-        {},
-    )
-    assert idle.is_empty() == explained
+    requests = with_requests(waiting, came, of_calls, ports)
+    buffers = receive_buffers(of_calls, [Setting(None, window)])
+    causes = [
+        partial(full_buffer, servers=Servers(had), taken=memory(came), buffers=buffers),
+        partial(busy_server, servers=Servers(had), lines={}),
+    ]
+    assert unexplained(requests, causes).is_empty() == explained

@@ -56,32 +56,32 @@ def silences(requests: Iterable[Request], death: Death) -> list[tuple[int, int]]
     return found if since is None else [*found, (since, _FOREVER)]
 
 
-def without_dead_servers(
+def dead_servers(
+    requests: pl.DataFrame,
     run: RunDirectory,
     analysis: Analysis,
     protocols: Mapping[str, SocketProtocol],
     others: Mapping[tuple[str, str], Counted],
-) -> pl.DataFrame:
-    """`analysis.uncaused` without requests that came to a server in the call in which it was killed, or until it
-    answered again. `others`: calls that it took over other transports."""
-    excused: set[int] = set()
-    uncaused = analysis.uncaused.with_row_index("place")
+) -> set[int]:
+    """It came to a server in the call in which it was killed, or until it answered again. `others`: calls that it took
+    over other transports."""
+    explained: set[int] = set()
     answers = answers_of(analysis)
-    servers = analysis.calls.filter(pl.col("id").is_in(uncaused["call"].implode())).select("server", "protocol")
+    servers = analysis.calls.filter(pl.col("id").is_in(requests["call"].implode())).select("server", "protocol")
     for server, name in servers.unique().iter_rows():
         app = protocols[name].server_app
         death = _death_of(run, server, app)
         if death is None:
             continue
         besides = others.get((server, app))
-        requests = _requests(analysis, answers, server, name)
-        known = [*requests, *((at, None, True) for at in (() if besides is None else besides.taken_ns))]
+        own = _requests(analysis, answers, server, name)
+        known = [*own, *((at, None, True) for at in (() if besides is None else besides.taken_ns))]
         dead = silences(sorted(known, key=lambda each: each[0]), death)
-        for place, call, again_ns in uncaused.select("place", "call", "first_ns").iter_rows():
-            came = [at for at, its, answered in requests if its == call and not answered and at < again_ns]
+        for place, call, again_ns in requests.select("place", "call", "first_ns").iter_rows():
+            came = [at for at, its, answered in own if its == call and not answered and at < again_ns]
             if any(since <= at < until for at in came for since, until in dead):
-                excused.add(place)
-    return uncaused.filter(~pl.col("place").is_in(sorted(excused))).drop("place")
+                explained.add(place)
+    return explained
 
 
 def _death_of(run: RunDirectory, server: str, app: str) -> Death | None:

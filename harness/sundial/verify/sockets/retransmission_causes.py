@@ -11,7 +11,7 @@ ARP, as does everything that a machine sends again before it has an address.
 A request that had reached the server and was not answered yet explains it where the server had others all the while
 (`busy_servers`), or its line was taken by what else it sent, but for the time of one turn: as long as this server takes
 at most for a request that is alone and is not repeated. So does a server whose kernel may have dropped the answer
-(`unsent`), or asked for the client's address (`without_questions`). A request that came while others filled the
+(`dropped_answer`), or asked for the client's address (`asking`). A request that came while others filled the
 receive buffer of its server's socket was lost. A datagram for whose fragments its machine may have had no
 memory (`reassembly`) was lost as well. Some clients ask again when a reply to an earlier call comes (`other_replies`).
 Without that the cause is at one of the ends: a server that is too slow or silent, a client that has its answer and asks
@@ -21,7 +21,8 @@ Under the real clock a machine waits for the host, too, and the time it takes is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -80,20 +81,49 @@ def uncaused(
     table = again.join(counts, on=["call", "number"], how="left").with_columns(
         pl.col("asked", "answered", "received").fill_null(0)
     )
-    greedy = table.filter(pl.col("received") > 0)
-    greedy = greedy.filter(~waited(greedy, frames, events, lines))
+    ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
+    greedy = unexplained(
+        table.filter(pl.col("received") > 0), [partial(waited, ports=ports, events=events, lines=lines)]
+    )
     waiting = table.filter(pl.col("received") <= 0, pl.col("asked") > pl.col("answered"))
-    slow = waiting.clear()
-    if servers is not None:
-        ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
-        slow = _without_cause(waiting, put_together, expected, calls, servers(), ports, lines, settings, unsent or {})
-    found = pl.concat([greedy, slow]).sort("call", "number")
+    whole = put_together.join(expected, on=["call", "reply", "layout"], how="semi")
+    if servers is None or waiting.is_empty():
+        slow = waiting.clear()
+    else:
+        had = servers()
+        slow = unexplained(
+            with_requests(waiting, whole, calls, ports),
+            [
+                partial(dropped_answer, unsent=unsent or {}),
+                partial(
+                    full_buffer,
+                    servers=had,
+                    taken=memory(put_together),
+                    buffers=receive_buffers(calls, settings),
+                ),
+                partial(busy_server, servers=had, lines=lines),
+            ],
+        )
+    found = pl.concat([greedy, slow.select(greedy.columns)]).sort("call", "number")
     if found.is_empty() or not impatient:
         return found
     of_them = calls.filter(pl.col("protocol").is_in(list(impatient))).select(call="id")
-    whole = put_together.join(expected, on=["call", "reply", "layout"], how="semi")
     others = after_other_replies(frames.join(of_them, on="call", how="semi"), sent, whole)
     return found.join(others, on=["call", "first_ns"], how="anti", maintain_order="left")
+
+
+Cause = Callable[[pl.DataFrame], Collection[int]]
+"""Of requests that were sent again (one a row, with `place`) those that it explains, by `place`."""
+
+
+def unexplained(requests: pl.DataFrame, causes: Iterable[Cause]) -> pl.DataFrame:
+    """`requests` that none of the causes explains. Each gets what those before it left."""
+    for cause in causes:
+        if requests.is_empty():
+            break
+        table = requests.with_row_index("place")
+        requests = table.filter(~pl.col("place").is_in(list(cause(table)))).drop("place")
+    return requests
 
 
 def _put_together(frames: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
@@ -101,101 +131,109 @@ def _put_together(frames: pl.DataFrame, arrived: pl.DataFrame, expected: pl.Data
     return arrived.join(reassembly.refused(frames, arrived, expected).select("rows"), on="rows", how="anti")
 
 
-def waited(
-    greedy: pl.DataFrame, frames: pl.DataFrame, events: pl.DataFrame, lines: Mapping[str, Contention]
-) -> pl.Series:
-    """Which requests were sent on a line that was never free since a whole answer had come."""
-    answered = events.filter(pl.col("received") > 0).group_by("call").agg(came=pl.col("at").min())
-    ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
-    table = (
-        greedy.select("call", "first_ns", row=pl.col("rows").list.first().cast(pl.UInt32))
-        .join(answered, on="call", how="left", maintain_order="left")
+def with_requests(waiting: pl.DataFrame, whole: pl.DataFrame, calls: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
+    """Adds server and protocol, and of the first request that the server has not answered since_ns, when it was whole
+    there, and interface, where it came. `whole`: datagrams; `ports`: interface of rows."""
+    requests = (
+        whole.filter(~pl.col("reply"))
+        .sort("call", "last_ns")
+        .select("call", since_ns="last_ns", answered=turn("call"), row=pl.col("rows").list.first().cast(pl.UInt32))
         .join(ports, on="row", how="left", maintain_order="left")
+        .drop("row")
+        .cast({"answered": waiting.schema["answered"]})
     )
-    never_free = [
-        port in lines and lines[port].idle_ns(came, at) <= 0
-        for port, came, at in table.select("interface", "came", "first_ns").iter_rows()
+    return waiting.join(requests, on=["call", "answered"], how="left").join(
+        calls.select("server", "protocol", call="id"), on="call", how="left"
+    )
+
+
+def waited(
+    requests: pl.DataFrame, ports: pl.DataFrame, events: pl.DataFrame, lines: Mapping[str, Contention]
+) -> list[int]:
+    """Its line was never free since a whole answer had come. `ports`: interface of rows."""
+    answered = events.filter(pl.col("received") > 0).group_by("call").agg(came=pl.col("at").min())
+    table = (
+        requests.select("place", "call", "first_ns", row=pl.col("rows").list.first().cast(pl.UInt32))
+        .join(answered, on="call", how="left")
+        .join(ports, on="row", how="left")
+    )
+    return [
+        place
+        for place, port, came, at in table.select("place", "interface", "came", "first_ns").iter_rows()
+        if port in lines and lines[port].idle_ns(came, at) <= 0
     ]
-    return pl.Series(never_free, dtype=pl.Boolean)
 
 
-def without_held_back(uncaused: pl.DataFrame, frames: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
-    """Without requests that were sent again while an adapter kept back a frame of their call: one that it had been
-    given (`held`: row and since_ns), and that was not on the wire yet. `frames` with row, call and time_ns."""
-    of_calls = frames.select(pl.col("row").cast(pl.UInt32), "call", until_ns="time_ns").join(held, on="row")
-    meant = uncaused.with_row_index("place").join(of_calls.drop("row"), on="call")
-    explained = meant.filter(pl.col("first_ns").is_between("since_ns", "until_ns"))["place"]
-    return uncaused.with_row_index("place").filter(~pl.col("place").is_in(explained.implode())).drop("place")
+def dropped_answer(requests: pl.DataFrame, unsent: Mapping[str, Sequence[tuple[int, int]]]) -> list[int]:
+    """Its server may have dropped the answer (`unsent`, as of `unsent.Unsent`)."""
+    came = requests.filter(pl.col("since_ns").is_not_null()).select("place", "server", "since_ns", "first_ns")
+    return [
+        place
+        for place, server, since, at in came.iter_rows()
+        if any(begin <= at and since <= end for begin, end in unsent.get(server, ()))
+    ]
 
 
-def without_questions(
-    uncaused: pl.DataFrame,
+def full_buffer(
+    requests: pl.DataFrame, servers: Servers, taken: Mapping[int, int], buffers: Mapping[int, int]
+) -> list[int]:
+    """It was lost, for requests that the server had filled its socket's receive buffer. By call, what a request takes
+    of it at most, and its size."""
+    came = requests.filter(pl.col("since_ns").is_not_null())
+    return [
+        place
+        for place, server, protocol, call, since in came.select(
+            "place", "server", "protocol", "call", "since_ns"
+        ).iter_rows()
+        if sum(taken.get(each, 0) for each in servers.held(server, protocol, since)) > buffers.get(call, RECEIVE_BUFFER)
+    ]
+
+
+def busy_server(requests: pl.DataFrame, servers: Servers, lines: Mapping[str, Contention]) -> list[int]:
+    """Its server had others all the while, or its line was taken, but for the time of one turn."""
+    columns = ["place", "server", "protocol", "call", "since_ns", "first_ns", "interface"]
+    return [
+        place
+        for place, server, protocol, call, since, at, port in requests.filter(pl.col("since_ns").is_not_null())
+        .select(columns)
+        .iter_rows()
+        if servers.idle_ns(server, protocol, call, since, at, lines.get(port, NEVER_BUSY))
+        <= servers.turn_ns(server, protocol)
+    ]
+
+
+def held_back(requests: pl.DataFrame, frames: pl.DataFrame, held: Callable[[], pl.DataFrame]) -> Collection[int]:
+    """An adapter kept back a frame of its call meanwhile: one that it had been given (`held`: row and since_ns), and
+    that was not on the wire yet. `frames` with row, call and time_ns."""
+    of_calls = frames.select(pl.col("row").cast(pl.UInt32), "call", until_ns="time_ns").join(held(), on="row")
+    meant = requests.join(of_calls.drop("row"), on="call")
+    return set(meant.filter(pl.col("first_ns").is_between("since_ns", "until_ns"))["place"])
+
+
+def asking(
+    requests: pl.DataFrame,
     frames: pl.DataFrame,
     calls: pl.DataFrame,
     asked: Mapping[str, Sequence[tuple[str, int, int]]],
     *,
     routed: bool,
-) -> pl.DataFrame:
-    """Without requests that were sent again while their server asked for the address of their client (`asked`: as of
-    `headers.arp.asking`), for which its answer waited. `routed`: it may have asked for a router's. `frames` with row
-    and source."""
+) -> list[int]:
+    """Its server asked for the address of its client (`asked`: as of `headers.arp.asking`), for which the answer
+    waited. `routed`: it may have asked for a router's. `frames` with row and source."""
     clients = frames.select(pl.col("row").cast(pl.UInt32), "source")
     table = (
-        uncaused.with_row_index("place")
-        .with_columns(row=pl.col("rows").list.first().cast(pl.UInt32))
+        requests.with_columns(row=pl.col("rows").list.first().cast(pl.UInt32))
         .join(clients, on="row", how="left")
         .join(calls.select("server", call="id"), on="call", how="left")
     )
-    explained = [
+    return [
         place
         for place, server, client, at_ns in table.select("place", "server", "source", "first_ns").iter_rows()
         if any((routed or address == client) and begin <= at_ns <= end for address, begin, end in asked.get(server, ()))
     ]
-    return uncaused.with_row_index("place").filter(~pl.col("place").is_in(explained)).drop("place")
 
 
-def _without_cause(
-    waiting: pl.DataFrame,
-    arrived: pl.DataFrame,
-    expected: pl.DataFrame,
-    calls: pl.DataFrame,
-    servers: Servers,
-    ports: pl.DataFrame,
-    lines: Mapping[str, Contention],
-    settings: Sequence[Setting],
-    unsent: Mapping[str, Sequence[tuple[int, int]]],
-) -> pl.DataFrame:
-    """Those of `waiting` whose server had room and time for the request that it did not answer. `ports`: interface of
-    rows."""
-    whole = (
-        arrived.filter(~pl.col("reply"))
-        .join(expected, on=["call", "reply", "layout"], how="semi")
-        .sort("call", "last_ns")
-        .select("call", since_ns="last_ns", answered=turn("call"), row=pl.col("rows").list.first().cast(pl.UInt32))
-        .join(ports, on="row", how="left", maintain_order="left")
-        .drop("row")
-    )
-    table = (
-        waiting.join(whole.cast({"answered": waiting.schema["answered"]}), on=["call", "answered"], how="left")
-        .join(calls.select("server", "protocol", call="id"), on="call", how="left")
-        .with_row_index("place")
-    )
-    columns = ["place", "server", "protocol", "call", "since_ns", "first_ns", "interface"]
-    idle = []
-    taken, buffers = _memory(arrived), _buffers(calls, settings)
-    for place, server, protocol, call, since, at, port in table.select(columns).iter_rows():
-        if since is not None and any(begin <= at and since <= end for begin, end in unsent.get(server, ())):
-            continue
-        held = 0 if since is None else sum(taken.get(each, 0) for each in servers.held(server, protocol, since))
-        if held > buffers.get(call, RECEIVE_BUFFER):
-            continue
-        line, turn_ns = lines.get(port, NEVER_BUSY), servers.turn_ns(server, protocol)
-        if since is None or servers.idle_ns(server, protocol, call, since, at, line) > turn_ns:
-            idle.append(place)
-    return table.filter(pl.col("place").is_in(idle)).select(waiting.columns)
-
-
-def _memory(arrived: pl.DataFrame) -> dict[int, int]:
+def memory(arrived: pl.DataFrame) -> dict[int, int]:
     """By call over UDP: the most that its request takes of a socket's receive buffer."""
     largest = pl.col("layout").str.extract_all(r":\d+").list.eval(pl.element().str.slice(1).cast(pl.Int64)).list.max()
     each = pl.when(largest > ETHERNET_DATA).then(LARGE_MEMORY).otherwise(SMALL_MEMORY)
@@ -203,7 +241,7 @@ def _memory(arrived: pl.DataFrame) -> dict[int, int]:
     return dict(requests.group_by("call").agg((pl.col("count") * each).max()).iter_rows())
 
 
-def _buffers(calls: pl.DataFrame, settings: Sequence[Setting]) -> dict[int, int]:
+def receive_buffers(calls: pl.DataFrame, settings: Sequence[Setting]) -> dict[int, int]:
     """By call: the receive buffer of its server, where one was set; its client's may be the smaller one."""
     windows = {number: 2 * each.window for number, each in enumerate(settings) if each.window is not None}
     if not windows:
