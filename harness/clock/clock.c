@@ -88,6 +88,14 @@ static void arm(int64_t at_clock_ns, int64_t now)
     qemu_quiet_kicks(false);
 }
 
+// The same for this instant, or for the time in the instruction before that has no gate yet: what a
+// debugger stops may have some.
+static void arm_now(void)
+{
+    int64_t now = clock_ns();
+    arm(armed_ns && armed_ns < now ? armed_ns : now, now);
+}
+
 static int64_t clock_at(uint64_t run_ns)
 {
     return zero_ns + (int64_t)run_ns;
@@ -493,7 +501,8 @@ static void keep_time(int64_t clock)
     bool stands = view.halt <= gate_delivers_by(&view);
     if (stands) {
         view.halt = SYNC_NEVER;
-        stand_soon(qemu_current_cpu(), arm); // with work to do the CPU does not jump when arming
+        // With work to do the CPU does not jump when arming.
+        stand_soon(qemu_current_cpu(), arm_now);
     }
     plan_next(&view, &others, sent, clock);
     arm(looks_by_itself() || stop_ns < look_ns ? stop_ns : look_ns, clock);
@@ -602,7 +611,7 @@ static void run_state_changed(void *unused, bool running, int state)
         }
     }
     if (!freeze_pending && !stand_again())
-        arm(clock_ns(), clock_ns());
+        arm_now();
 }
 
 // HLT marks the CPU halted before the instructions up to it are accounted; a main loop that wakes

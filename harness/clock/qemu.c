@@ -200,6 +200,8 @@ const char *qemu_load(void)
     const struct symbol standing[] = {
         {"bql_lock_impl", &qemu.lock, "qemu_mutex_lock_iothread_impl"},
         {"runstate_is_running", &qemu.runstate_is_running, NULL},
+        {"cpu_is_stopped", &qemu.cpu_is_stopped, NULL},
+        {"main_loop_poll_add_notifier", &qemu.main_loop_poll_add_notifier, NULL},
         {"bql_unlock", &qemu.unlock, "qemu_mutex_unlock_iothread"},
     };
     if (look_up(standing, sizeof standing / sizeof *standing))

@@ -28,6 +28,12 @@ typedef struct {
     unsigned len;
 } GByteArray;
 
+// Notifier of include/qemu/notify.h, the same from 7.2 to 11.1.
+struct notifier {
+    void (*notify)(struct notifier *, void *data);
+    void *next, **previous;
+};
+
 typedef struct NetClientState NetClientState;
 typedef ssize_t NetReceive(NetClientState *nc, const uint8_t *frame, size_t size);
 
@@ -79,6 +85,11 @@ struct qemu {
     void (*lock)(const char *file, int line);
     void (*unlock)(void);
     bool (*runstate_is_running)(void);
+    // Also a CPU that a debugger has stopped, before QEMU has stopped the machine.
+    bool (*cpu_is_stopped)(void *cpu);
+    // Called by the main loop with QEMU's lock, the last time in each turn just before a CPU that
+    // is idle jumps.
+    void (*main_loop_poll_add_notifier)(struct notifier *);
     // What executes translated code; NULL where this QEMU does not show it.
     uintptr_t (**tcg_qemu_tb_exec)(void *env, const void *code);
     // Registers, by GDB's numbers, and memory as a debugger reads it: nothing of the guest changes.

@@ -9,8 +9,8 @@
 
 // The instant since zero at which it has yet to stand. Under the lock.
 uint64_t stand_next_ns(void);
-// It stands when the gate that is there has returned. `arm`: arms the gate for an instant of the
-// virtual clock, which shows `clock_ns`.
-void stand_soon(void *cpu, void (*arm)(int64_t at_clock_ns, int64_t clock_ns));
+// It stands when the gate that is there has returned. `arm_now`: arms the gate for the instant that
+// the virtual clock shows.
+void stand_soon(void *cpu, void (*arm_now)(void));
 // The same where QEMU had stopped it meanwhile, for a debugger. False: it does not stand.
 bool stand_again(void);

@@ -138,11 +138,11 @@ class Sweep(Strict):
     """Fields of all runs, by their keys as `--set` names them."""
     axes: dict[_Name, SweepAxis] = Field(default_factory=dict, max_length=AXES_MOST)
     """Fields that vary, by the names that tables and figures give them."""
-    design: Literal["grid", "zip", "random", "halton"] = "grid"
-    """grid: all combinations of values; zip: first values, second values and so on; random and halton: `count` points
-    over the ranges, halton more evenly."""
+    design: Literal["grid", "zip", "random", "halton", "sobol"] = "grid"
+    """grid: all combinations of values; zip: first values, second values and so on; random, halton and sobol: `count`
+    points over the ranges, halton more evenly, sobol most evenly where `count` is a power of 2."""
     count: Annotated[int, Whole(1, POINTS_MOST)] | None = None
-    """Points of the designs random and halton."""
+    """Points of the designs random, halton and sobol."""
     points: list[dict[str, Any]] = Field(default_factory=list)
     """Points one by one instead of a design: a value for each axis, of which only `key` is needed then."""
     seeds: Annotated[range, Seeds()] = written("1")

@@ -24,6 +24,8 @@ _EXECUTABLE, _X86_64 = 2, 62
 _SYMBOLS, _STRINGS, _NO_BITS = 2, 3, 8
 _ALLOCATED_CODE = 6
 _GLOBAL_FUNCTION = 0x12
+_STEPS = "maintenance packet Qqemu.sstep=1"
+"""Interrupts and timers come while it steps, as they do without it."""
 
 
 def serve(recorded: Recorded, standing: Standing, machine: str) -> list[str]:
@@ -39,7 +41,7 @@ def serve(recorded: Recorded, standing: Standing, machine: str) -> list[str]:
         path for name, table in _tables(recorded, standing, machine).items() if (path := _write(standing, name, table))
     ]
     symbols = [f"add-symbol-file {path}" for path in files]
-    return [f"target remote {socket}", *symbols]
+    return [f"target remote {socket}", _STEPS, *symbols]
 
 
 class Resumed:

@@ -14,10 +14,9 @@ from typing import Any
 from sundial.errors import BadInput
 from sundial.model.sweep import Sweep, SweepAxis
 from sundial.reproduce.matrix import written
+from sundial.sweep.sequences import halton, sobol
 from sundial.units import RATE, SIZE, TIME, split
 
-PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-"""Bases of the Halton sequence, one for each axis."""
 SIGNIFICANT = 3
 """Digits of a value between both ends of a range."""
 _QUANTITIES = (TIME, RATE, SIZE)
@@ -85,21 +84,26 @@ def _cells(sweep: Sweep, axes: Sequence[Axis]) -> Iterator[Cell]:
     if sweep.points:
         yield from (_listed(number, point, axes) for number, point in enumerate(sweep.points))
         return
-    if sweep.design in ("random", "halton"):
+    if sweep.design in ("random", "halton", "sobol"):
         if sweep.count is None:
             raise BadInput("count is missing", field="count", allowed=f"the number of points of design {sweep.design}")
         random = Random(1)
-        for number in range(1, sweep.count + 1):
-            halton = [radical_inverse(number, base) for base, _ in zip(PRIMES, axes, strict=False)]
-            shares = halton if sweep.design == "halton" else [random.random() for _ in axes]
+        for number in range(sweep.count):
+            if sweep.design == "sobol":
+                shares = sobol(number, len(axes))  # with the origin: without it 2^n points are not even
+            elif sweep.design == "halton":
+                shares = halton(number + 1, len(axes))
+            else:
+                shares = [random.random() for _ in axes]
             yield tuple(axis.at(share) for axis, share in zip(axes, shares, strict=True))
         return
     if sweep.count is not None:
-        raise BadInput(f"design {sweep.design} has no count", field="count", allowed="design: random, or halton")
+        raise BadInput(f"design {sweep.design} has no count", field="count", allowed="design: random, halton or sobol")
     ranges = [axis.name for axis in axes if not axis.values]
     if ranges:
         what = f"design {sweep.design} needs values"
-        raise BadInput(what, field=f"axes.{ranges[0]}", allowed="values, or design: random or halton, or threshold")
+        others = "values, or design: random, halton or sobol, or threshold"
+        raise BadInput(what, field=f"axes.{ranges[0]}", allowed=others)
     if sweep.design == "zip":
         if len({len(axis.values) for axis in axes}) > 1:
             counts = ", ".join(f"{axis.name} has {len(axis.values)}" for axis in axes)
@@ -123,16 +127,6 @@ def settings_of(sweep: Sweep, axes: Sequence[Axis], point: Point) -> list[str]:
         *point.first,
         *(f"{axis.key}={value}" for axis, value in zip(axes, point.cell, strict=True)),
     ]
-
-
-def radical_inverse(number: int, base: int) -> float:
-    """The digits of a number behind the point, in reverse: the Halton sequence of one axis."""
-    found, share = 0.0, 1.0
-    while number:
-        share /= base
-        number, digit = divmod(number, base)
-        found += share * digit
-    return found
 
 
 def between(low: str, high: str, share: float, *, log: bool) -> str:

@@ -109,8 +109,8 @@ def _names(recorded: Recorded) -> list[str]:
 def _attach(recorded: Recorded, standing: Standing) -> None:
     commands = serve(recorded, standing, _names(recorded)[0])
     assert commands[0].startswith("target remote /")
-    assert commands[1].endswith("symbols-kernel")
-    assert all(Path(command.split()[1]).read_bytes().startswith(b"\x7fELF") for command in commands[1:])
+    assert commands[2].endswith("symbols-kernel")
+    assert all(Path(command.split()[1]).read_bytes().startswith(b"\x7fELF") for command in commands[2:])
     with socket.socket(socket.AF_UNIX) as debugger:
         debugger.settimeout(60)
         debugger.connect(commands[0].split()[-1])
@@ -146,13 +146,20 @@ def test_a_run_that_is_ended_where_it_stands_leaves_nothing(tmp_path: Path) -> N
 
 @pytest.mark.night
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
-def test_gdb_leads_a_run_from_where_it_stands(tmp_path: Path) -> None:
+def test_gdb_leads_a_run_and_no_byte_changes_unless_it_writes(tmp_path: Path) -> None:
     require_guests("linux")
     folder = _made(tmp_path, "two-hosts-10base-t", "tcp").folder
-    assert _debugged(folder)[1:] == (0, True), "looking changes nothing"
-    said, _, led = _debugged(folder, "hbreak udp_recvmsg", "continue", "delete")
-    assert led
+    assert _debugged(folder)[1:] == (0, True), "looking"
+    busy = [f"break {name}" for name in ("do_syscall_64", "asm_common_interrupt", "handle_edge_irq")]
+    watch = ("hbreak udp_recvmsg", "continue", "watch -location *(long *)$sp", "continue", "continue")
+    said, status, led = _debugged(folder, *busy, *["continue"] * 60, "delete", *watch, "delete", *["stepi"] * 100)
+    assert (status, led) == (0, True), "stops"
+    for stop in ("Breakpoint 2, 0x", "Breakpoint 3, 0x", "Breakpoint 4, 0x", "watchpoint 5"):
+        assert stop in said, said
+    assert said.count("\nBreakpoint ") >= 60
+    said, status, _ = _debugged(folder, "hbreak udp_recvmsg", "continue", "set $rdx = 4", "delete")
     assert re.search(r"Breakpoint 1, 0x\w+ in udp_recvmsg", said)
+    assert status != 0, "the receiver's buffer has 4 bytes"
 
 
 def _debugged(folder: Path, *commands: str) -> tuple[str, int, bool]:

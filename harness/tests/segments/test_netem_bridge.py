@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sundial.segments.netem.verify import _Port
 from sundial.segments.netem.verify_tc import Effects
-from sundial.verify.wire import Passages
+from sundial.verify.wire import Line, Passages
 
 LEAST_NS, MOST_NS, PAUSE_NS = 10_000_000, 12_000_000, 100_000
 IDLE: Any = SimpleNamespace(slot_ns=0, idle_ns=lambda begin, end: end - begin)
@@ -28,9 +28,9 @@ def passages(frames: list[tuple[int, int]]) -> Passages:
     return Passages(np.arange(len(times)), times, same + 60, contents, same + 1, same + 2)
 
 
-def findings(came: list[tuple[int, int]], sent: list[tuple[int, int]], **effects: bool) -> int:
+def findings(came: list[tuple[int, int]], sent: list[tuple[int, int]], **effects: Any) -> int:
     at = passages(came)
-    bounds = Effects(shortest_ns=LEAST_NS, longest_ns=MOST_NS, **effects)
+    bounds = Effects(**{"shortest_ns": LEAST_NS, "longest_ns": MOST_NS, **effects})
     port = _Port("joint:eth1", bounds, at, at.time_ns, passages(sent), ({}, {}), None, PAUSE_NS, 0, exact=True)
     return sum(found.height for found in port.check(lambda end: IDLE))
 
@@ -50,3 +50,38 @@ def test_a_frame_that_is_kept_and_one_that_is_late_are_found(doubles: bool) -> N
     assert findings(came, [right[0], right[1], right[3]], doubles=doubles) == 1
     late = (came[1][0] + MOST_NS + 2 * PAUSE_NS, 1)
     assert findings(came, [right[0], late, *right[2:]], doubles=doubles) == 1
+
+
+SHAPER, BUSY_NS = Line(480_000), 1_000_000
+"""A frame of 60 bytes takes so long."""
+
+
+def shaped(came: list[tuple[int, int, int, bool]]) -> list[tuple[int, int]]:
+    """What leaves a shaper that is given frames with their delays (net/sched/sch_netem.c, netem_enqueue)."""
+    sent: list[tuple[int, int]] = []
+    due_ns = -1
+    for at, content, delay, twice in came:
+        for _ in range(1 + twice):
+            waits = due_ns > at
+            due_ns = BUSY_NS + (due_ns + max(0, delay - (due_ns - at)) if waits else at + delay)
+            sent.append((max(at, due_ns, sent[-1][0] if sent else at), content))
+    return sent
+
+
+@given(st.sampled_from([0, -5_000_000]), st.lists(each, min_size=1, max_size=12))
+def test_frames_through_a_shaper_pass(least_ns: int, frames: list[tuple[int, int, int, bool]]) -> None:
+    """Equal ones and copies, between others. A delay that is negative shortens the time in the shaper."""
+    drawn = sorted((at, content, delay - LEAST_NS + least_ns, twice) for at, content, delay, twice in frames)
+    bounds = {"shortest_ns": least_ns, "longest_ns": least_ns + MOST_NS - LEAST_NS}
+    assert findings([one[:2] for one in drawn], shaped(drawn), doubles=True, shaper=SHAPER, **bounds) == 0
+
+
+def test_frames_that_leave_a_shaper_too_soon_are_found() -> None:
+    came = [(0, 1), (0, 2), (0, 1)]
+    right = [(LEAST_NS + turn * BUSY_NS, content) for turn, (_, content) in enumerate(came, 1)]
+    for doubles in (False, True):
+        assert findings(came, right, doubles=doubles, shaper=SHAPER) == 0
+        for place in range(3):
+            at, content = right[place]
+            hasty = [*right[:place], (at - 1, content), *right[place + 1 :]]
+            assert findings(came, hasty, doubles=doubles, shaper=SHAPER) >= 1

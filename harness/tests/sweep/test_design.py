@@ -15,8 +15,9 @@ from ruamel.yaml import YAML
 
 from sundial.errors import BadInput
 from sundial.model.source import Origin, Source
-from sundial.sweep.design import Point, axes_of, between, cells_of, number_of, plain, radical_inverse, settings_of
+from sundial.sweep.design import Point, axes_of, between, cells_of, number_of, plain, settings_of
 from sundial.sweep.read import FOLDER, from_file, from_options, is_sweep, names, sweep_of
+from sundial.sweep.sequences import PRIMES, halton, radical_inverse, sobol
 
 LOSS = {"key": "calls", "values": [1, 2, 3]}
 SIZE = {"key": "sizes", "values": [64, [64, 128]]}
@@ -44,7 +45,7 @@ def test_grid_zip_and_list() -> None:
     assert cells() == [[]]
 
 
-@pytest.mark.parametrize("design", ["random", "halton"])
+@pytest.mark.parametrize("design", ["random", "halton", "sobol"])
 def test_more_points_keep_those_before(design: str) -> None:
     delay = {"key": "linger", "from": "1 ms", "to": "1 min", "scale": "log"}
     few, many = (cells(axes={"a": LOSS, "d": delay}, design=design, count=count) for count in (5, 40))
@@ -55,6 +56,39 @@ def test_more_points_keep_those_before(design: str) -> None:
 def test_halton_is_the_sequence_of_the_books() -> None:
     assert [radical_inverse(number, 2) for number in range(1, 6)] == [0.5, 0.25, 0.75, 0.125, 0.625]
     assert radical_inverse(5, 3) == pytest.approx(7 / 9)
+    assert halton(5, 2) == [0.625, pytest.approx(7 / 9)]
+
+
+def test_sobol_is_the_sequence_of_joe_and_kuo() -> None:
+    # As their page web.maths.unsw.edu.au/~fkuo/sobol prints the first ten points of three axes.
+    assert [sobol(number, 3) for number in range(10)] == [
+        [0, 0, 0], [0.5, 0.5, 0.5], [0.75, 0.25, 0.25], [0.25, 0.75, 0.75], [0.375, 0.375, 0.625],
+        [0.875, 0.875, 0.125], [0.625, 0.125, 0.875], [0.125, 0.625, 0.375], [0.1875, 0.3125, 0.9375],
+        [0.6875, 0.8125, 0.4375],
+    ]  # fmt: skip
+
+
+@given(start=st.integers(0, 2**20), power=st.integers(0, 9))
+def test_sobol_has_a_point_in_each_interval_of_each_axis(start: int, power: int) -> None:
+    # Sobol's theorem: each axis alone is a (0, 1)-sequence in base 2.
+    count = 2**power
+    points = [sobol(start * count + number, len(PRIMES)) for number in range(count)]
+    for along in zip(*points, strict=True):
+        assert sorted(int(share * count) for share in along) == list(range(count))
+
+
+@pytest.mark.parametrize("power", [2, 5, 8])
+def test_sobol_fills_the_boxes_of_the_first_two_axes(power: int) -> None:
+    # The first two are a (0, 2)-sequence: of 2^n points each box of 2^-n has one, whatever its sides.
+    points = [sobol(number, 2) for number in range(2**power)]
+    for wide in range(power + 1):
+        boxes = {(int(x * 2**wide), int(y * 2 ** (power - wide))) for x, y in points}
+        assert len(boxes) == 2**power
+
+
+def test_sobol_has_as_many_axes_as_a_sweep() -> None:
+    axes = {f"a{number}": {"key": f"k{number}", "from": 1, "to": 1000} for number in range(len(PRIMES))}
+    assert len({tuple(each) for each in cells(axes=axes, design="sobol", count=64)}) == 64
 
 
 @pytest.mark.parametrize(

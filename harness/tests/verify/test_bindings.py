@@ -11,7 +11,8 @@ import pytest
 
 from sundial.verify import verify_run
 from sundial.workloads.sunrpc.verify_bindings import UNBOUND
-from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, rpc_call
+from tests.fates import by_adapter
+from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Record, rpc_call
 
 PORT_MAPPER, ASKING, XID, UDP = 111, 650, 77, 17
 
@@ -76,3 +77,42 @@ def test_a_call_without_a_port_fails_in_these_words(tmp_path: Path) -> None:
 
 def test_a_frame_of_a_call_without_a_port_is_found(tmp_path: Path) -> None:
     assert without_port(tmp_path, sends=True) != []
+
+
+def never_sent(directory: Path, *, left: int, refused: int, attempts: int, refused_at: int = 0) -> list[str]:
+    """Fields of the findings about a client whose adapter lets this many datagrams of a first question go and refuses
+    these, so much later; it counts three datagrams in so many questions, then calls that have no port."""
+    bed = Bed(directory / "run")
+    start = bed.now - 1
+    program = struct.unpack(">2I", rpc_call(0, 0)[12:20])
+    for turn in range(left + refused):
+        asked = struct.pack(">14I", XID, 0, 2, 100_000, 2, 3, 0, 0, 0, 0, *program, UDP, 0)
+        (frame,) = bed.datagram(CLIENT, (ASKING, PORT_MAPPER), asked)
+        if turn < left:
+            bed.send(CLIENT, [frame])
+        else:
+            bed.records.append(Record(bed.now + refused_at, 2, 0, frame, by_adapter("client:eth0", "not joined")))
+            bed.now += 1_000_000
+    said = {"start": start, "end": bed.now, "ok": False, "attempts": attempts, "sent": 3, "port": 0}
+    bed.lines.append(json.dumps({"type": "binding", "step": 0, "app": "echo-client", "transport": "udp", **said}))
+    bed.now += 100_000_000
+    bed.batch("echo-client", "udp", 16, 0, 0)
+    bed.sample(bed.now, 1, ok=False, error=UNBOUND)
+    fields = [problem["field"] for problem in verify_run(bed.write()).problems]
+    return [field for field in fields if field.startswith("binding")]
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_questions_that_an_adapter_refused_were_asked(tmp_path: Path, left: int) -> None:
+    """Though no datagram of one left."""
+    assert never_sent(tmp_path, left=left, refused=3 - left, attempts=1) == []
+
+
+def test_questions_that_an_adapter_did_not_even_refuse_are_missing(tmp_path: Path) -> None:
+    assert never_sent(tmp_path, left=0, refused=2, attempts=1) == ["binding.sent"]
+    assert never_sent(tmp_path / "more", left=0, refused=3, attempts=2) == ["binding.attempts"]
+
+
+def test_questions_that_an_adapter_refused_after_a_binding_are_not_its(tmp_path: Path) -> None:
+    found = never_sent(tmp_path, left=0, refused=3, attempts=1, refused_at=50_000_000)
+    assert found == ["binding.attempts", "binding.sent"]

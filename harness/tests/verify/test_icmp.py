@@ -20,8 +20,10 @@ CLIENT, ROUTER, FAR = "10.0.0.1", "10.0.0.254", "10.1.0.2"
 UNRESOLVED = {"r": [(SECOND, 4 * SECOND)]}
 
 
-def packet(source: str, target: str, protocol: int, payload: bytes, *, ttl: int = 64, fragment: int = 0) -> bytes:
-    fields = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), 7, fragment, ttl, protocol, 0)
+def packet(
+    source: str, target: str, protocol: int, payload: bytes, *, ttl: int = 64, fragment: int = 0, number: int = 7
+) -> bytes:
+    fields = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), number, fragment, ttl, protocol, 0)
     header = fields + address(source) + address(target)
     return header[:10] + struct.pack(">H", checksum(header)) + header[12:] + payload
 
@@ -41,8 +43,8 @@ def fields(packets: Sequence[tuple[int, int, bytes]], unresolved: dict[str, list
         source, target = (".".join(map(str, data[place : place + 4])) for place in (12, 16))
         rows.append(
             {"row": row, "end": "lan|r:eth0", "machine": "r", "fate": None, "direction": direction, "time_ns": at_ns,
-             "source": source, "target": target, "protocol": data[9], "ip_id": 7, "ip_flags": fragment >> 13,
-             "fragment_offset": (fragment & 0x1FFF) * 8,
+             "source": source, "target": target, "protocol": data[9], "ip_id": int.from_bytes(data[4:6]),
+             "ip_flags": fragment >> 13, "more": bool(fragment & 0x2000), "fragment_offset": (fragment & 0x1FFF) * 8,
              "ip_length": len(data), "ip_header": 20, "ip_payload_sum": total}
         )  # fmt: skip
     table = pl.DataFrame(rows, schema_overrides={"fate": pl.String})
@@ -100,3 +102,13 @@ def test_a_reassembly_that_takes_too_long_lacks_a_fragment(came: list[bytes], af
     traffic = [(SECOND, INBOUND, each) for each in came]
     expired = report(REASSEMBLY, FIRST[:28], TIME_EXCEEDED)
     assert fields([*traffic, (SECOND + after_s * SECOND, OUTBOUND, expired)], {}) == found
+
+
+@pytest.mark.parametrize(("short_of", "found"), [(0, []), (3, ["icmp.quote"])])
+def test_a_reassembly_without_memory_takes_too_long(short_of: int, found: list[str]) -> None:
+    """A fragment of up to 1536 bytes takes a page of ipfrag_high_thresh, and the datagram's own are two of them."""
+    others = [packet(CLIENT, ROUTER, 17, bytes(16), fragment=0x2000, number=100 + place) for place in range(1024)]
+    came = [*others[short_of:], FIRST, LAST]
+    traffic = [(SECOND + place, INBOUND, each) for place, each in enumerate(came)]
+    expired = report(REASSEMBLY, FIRST[:28], TIME_EXCEEDED)
+    assert fields([*traffic, (32 * SECOND, OUTBOUND, expired)], {}) == found

@@ -47,6 +47,15 @@ def test_one_that_finds_room_is_put_together() -> None:
     assert run_of(FILLS - 3, FILLS * STEP_NS) == []
 
 
+def test_one_of_whose_fragments_one_came_while_the_memory_was_full_may_be_lost() -> None:
+    """Though there is room when the last comes."""
+    rows = [(place, place * STEP_NS) for place in range(FILLS)] + [(FILLS, FILLS * STEP_NS), (FILLS + 1, HELD_NS + 1)]
+    places = [place for place, _ in rows[:-1]] + [FILLS]
+    parts = pl.DataFrame({"datagram_place": places, "time_ns": [at for _, at in rows], "size": FRAGMENT})
+    assert reassembly._refused(parts, {FILLS: HELD_NS + 1}) == [FILLS]
+    assert reassembly._refused(parts[3:], {FILLS: HELD_NS + 1}) == []
+
+
 def test_what_has_been_held_for_thirty_seconds_is_gone() -> None:
     assert run_of(FILLS, HELD_NS + FILLS * STEP_NS) == []
 

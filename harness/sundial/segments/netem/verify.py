@@ -145,16 +145,16 @@ class _Port:
         shortest = self._shortest_ns()
         if not self.exact:
             shortest -= abs(shortest) // CLOCK_ERROR
-        due = self.came.time_ns[came] + shortest
+        due = self.came.time_ns[came] + max(0, shortest)
         if effects.shaper is not None and not effects.reorders and len(came):
+            # The shaper begins behind the last frame in its queue, so it keeps the order. A negative delay shortens
+            # the time there of one that finds none (netem_enqueue).
             busy = self._shaping(came)
             if not self.exact:
                 busy = busy - busy // CLOCK_ERROR
-            # Frames that are lost or come out in another order only leave more room.
-            order = np.argsort(came, kind="stable")
-            begins = queue_starts(effects.shaper.fine(due[order]), busy[order])
-            due[order] = effects.shaper.whole(begins + busy[order])
-        due = np.maximum(due, self.came.time_ns[came]) + self.latency_ns
+            busy = np.maximum(0, busy + effects.shaper.fine(np.array([min(0, shortest)])))
+            due = effects.shaper.whole(queue_starts(effects.shaper.fine(due), busy) + busy)
+        due = due + self.latency_ns
         wrong = self.sent.time_ns[sent] < due
         return problem(
             f"bridge at {self.end}",

@@ -15,6 +15,7 @@ from sundial.verify.findings import Finding, as_table
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.headers.arp import Stretches, within
 from sundial.verify.headers.ip import ICMP, MORE_FRAGMENTS
+from sundial.verify.sockets.reassembly import refused_one
 
 UNPROVEN = ("ICMP messages that were fragmented, except their checksum",)
 
@@ -24,6 +25,8 @@ _REASSEMBLY_NS = 14_000_000_000
 """lwIP gives a datagram up after IP_REASS_MAXAGE, 15 s, counted in ticks of a second; Linux after 30 s."""
 _KEPT = (slice(1, 2), slice(4, 6), slice(9, 10), slice(12, 20))
 """Of a quoted IP header: what it has in common with a fragment of the datagram, beside its time to live."""
+
+_DATA = (pl.col("ip_length") - pl.col("ip_header")).cast(pl.Int64).alias("data")
 
 Endpoint = tuple[str, int]
 """Address and port."""
@@ -141,20 +144,22 @@ class _Heard:
         )
 
     def whole(self, frame: dict[str, Any], quote: bytes) -> bool:
-        """Whether all fragments of the datagram that is quoted came, each once: a copy that comes behind the last
-        begins another datagram."""
+        """Whether all fragments of the datagram that is quoted came, each once, and found memory: a copy that comes
+        behind the last begins another datagram."""
         same = (pl.col("ip_id") == int.from_bytes(quote[4:6])) & (pl.col("protocol") == quote[9])
-        at, more = 0, True
-        for offset, length, flags in (
-            self._before(frame, same)
-            .sort("fragment_offset")
-            .select("fragment_offset", pl.col("ip_length") - pl.col("ip_header"), "ip_flags")
-            .iter_rows()
-        ):
+        fragments = self._before(frame, same).sort("fragment_offset").with_columns(_DATA)
+        at = 0
+        for offset, data in fragments.select("fragment_offset", "data").iter_rows():
             if offset != at:
                 return False
-            at, more = offset + length, bool(flags & MORE_FRAGMENTS)
-        return not more
+            at += data
+        return at > 0 and not fragments["more"][-1] and not self._without_memory(frame, fragments["row"][-1])
+
+    def _without_memory(self, frame: dict[str, Any], row: int) -> bool:
+        """Whether the machine may have had no memory for one of the fragments of a datagram that has this one."""
+        split = (pl.col("fragment_offset") > 0) | pl.col("more")
+        came = (pl.col("end") == frame["end"]) & (pl.col("time_ns") <= pl.lit(frame["time_ns"]))
+        return refused_one(self._frames.filter(came, split).with_columns(_DATA), row)
 
     def _before(self, frame: dict[str, Any], *where: pl.Expr) -> pl.DataFrame:
         return self._frames.filter(

@@ -115,9 +115,7 @@ def arrivals(frames: pl.DataFrame) -> pl.DataFrame:
     """One row a datagram that arrived, whole or in part: call, reply, layout (see `legs.layout`), count, first_ns,
     last_ns, rows and whether any of it is `damaged`. `frames`: UDP that arrived, with `call`."""
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
-    fragments = (
-        frames.filter(split).sort("time_ns", "row").with_columns(number=pl.int_range(pl.len()).over("end", "source"))
-    )
+    fragments = _numbered(frames.filter(split))
     plain = _plain(fragments)
     alone = pl.concat([frames.filter(~split), fragments.join(plain, on=_KEY, how="semi").drop("number")])
     several = _through_queues(fragments.join(plain, on=_KEY, how="anti"))
@@ -130,6 +128,10 @@ def arrivals(frames: pl.DataFrame) -> pl.DataFrame:
             several,
         ]
     ).sort("call", "reply", "first_ns", "last_ns", maintain_order=True)
+
+
+def _numbered(fragments: pl.DataFrame) -> pl.DataFrame:
+    return fragments.sort("time_ns", "row").with_columns(number=pl.int_range(pl.len()).over("end", "source"))
 
 
 def _plain(fragments: pl.DataFrame) -> pl.DataFrame:
@@ -153,8 +155,8 @@ def _plain(fragments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _through_queues(fragments: pl.DataFrame) -> pl.DataFrame:
-    rows: list[tuple[int, list[int]]] = []
+def _queues(fragments: pl.DataFrame) -> Iterator[Queue]:
+    """`fragments` with `number`; the places of a queue are their rows."""
     for _, part in fragments.group_by(_KEY, maintain_order=True):
         columns = part.select(
             "row",
@@ -164,8 +166,11 @@ def _through_queues(fragments: pl.DataFrame) -> pl.DataFrame:
             end=pl.col("fragment_offset").cast(pl.Int64) + pl.col("data"),
             more="more",
         )
-        for queue in put_together(Fragment(*each) for each in columns.iter_rows()):
-            rows.append((len(rows), queue.places))
+        yield from put_together(Fragment(*each) for each in columns.iter_rows())
+
+
+def _through_queues(fragments: pl.DataFrame) -> pl.DataFrame:
+    rows = [(number, queue.places) for number, queue in enumerate(_queues(fragments))]
     queues = pl.DataFrame(rows, schema={"queue": pl.Int64, "row": pl.List(pl.UInt32)}, orient="row").explode("row")
     return (
         queues.join(fragments.with_columns(pl.col("row").cast(pl.UInt32)), on="row", how="inner")
@@ -189,7 +194,7 @@ def refused(frames: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame)
     """Of the datagrams that `arrived` those that came whole, as `expected`, and that their machine may not have put
     together. `frames`: UDP, with row, end, time_ns and data."""
     key = ["call", "reply", "layout"]
-    size = pl.max_horizontal(pl.lit(_PAGE), 2 * pl.col("data") + _PAGE // 4)
+    size = _size()
     largest = int(frames.select(size.max()).item() or 0)
     unfinished = arrived.join(expected, on=key, how="anti")
     if unfinished["count"].sum() * largest < MEMORY:
@@ -212,9 +217,30 @@ def refused(frames: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame)
     return numbered.filter(pl.col("datagram_place").is_in(found)).drop("datagram_place")
 
 
+def refused_one(fragments: pl.DataFrame, row: int) -> bool:
+    """Whether the datagram of this fragment came whole, and its machine may not have put it together. `fragments`: all
+    that arrived at its end, with row, end, time_ns, source, target, ip_id, fragment_offset, more and data."""
+    numbered = _numbered(fragments)
+    times = dict(numbered.select("row", "time_ns").iter_rows())
+    queues = list(_queues(numbered))
+    queue_of = {place: number for number, queue in enumerate(queues) for place in queue.places}
+    parts = numbered.select(
+        "time_ns",
+        size=_size(),
+        datagram_place=pl.col("row").replace_strict(queue_of, default=None, return_dtype=pl.Int64),
+    )
+    whole = {number: max(map(times.__getitem__, queue.places)) for number, queue in enumerate(queues) if queue.whole}
+    return queue_of.get(row) in _refused(parts.drop_nulls("datagram_place"), whole)
+
+
+def _size() -> pl.Expr:
+    return pl.max_horizontal(pl.lit(_PAGE), 2 * pl.col("data") + _PAGE // 4)
+
+
 def _refused(parts: pl.DataFrame, whole: dict[int, int]) -> list[int]:
     """At one end: all that came before and may still be held is counted. `whole`: by datagram, when it was."""
     held: dict[int, int] = {}
+    full: set[int] = set()
     since: deque[tuple[int, int]] = deque()
     memory = 0
     found = []
@@ -226,8 +252,10 @@ def _refused(parts: pl.DataFrame, whole: dict[int, int]) -> list[int]:
             since.append((at, datagram))
         held[datagram] += size
         memory += size
+        if memory >= MEMORY:
+            full.add(datagram)
         if whole.get(datagram) == at:
-            if memory >= MEMORY:
+            if datagram in full:
                 found.append(datagram)
             else:
                 memory -= held[datagram]

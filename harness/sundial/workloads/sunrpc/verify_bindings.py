@@ -52,6 +52,8 @@ EARLY_NS = 5_000_000
 """How much of that a binding may seem to begin late: more, and it would claim the last frames of the one before."""
 UNBOUND = "RPC: Port mapper failure"
 """Error of a call without a port: clnt_sperrno(RPC_PMAPFAILURE)."""
+_QUESTION = ["client", "client_address", "source_port", "rpc_xid"]
+_SENT = ["binding", *_QUESTION, "row"]
 CLIENTS = ("echo-client", "mbcf-echo-client")
 """Whose bindings are questions to the port mapper; those of other kinds are theirs."""
 
@@ -81,18 +83,7 @@ def check_bindings(
         client_port=pl.when("asks").then("source_port").otherwise("target_port"),
     )
     slack = 0 if run.clock == "virtual" else REAL_CLOCK_SLACK_NS
-    inside = (
-        asked.sort("time_ns")
-        .join_asof(
-            bindings.with_columns(opened_ns=pl.col("start") - min(slack, EARLY_NS)).sort("opened_ns"),
-            left_on="time_ns",
-            right_on="opened_ns",
-            by="client_address",
-            strategy="backward",
-            check_sortedness=False,
-        )
-        .filter(pl.col("time_ns") <= pl.col("end_ns") + slack)
-    )
+    inside = _inside(asked, bindings, slack)
     udp = inside.filter(pl.col("protocol") == UDP, pl.col("rpc_xid").is_not_null())
     problems = pl.concat(
         [
@@ -100,13 +91,29 @@ def check_bindings(
             _contents(udp, run),
             _answers(inside, bindings),
             _questions(asked, run),
-            _counts(udp, bindings, _waits(frames, bindings), _given_up(frames)),
+            _counts(udp, bindings, _waits(frames, bindings), _given_up(frames, bindings, slack)),
             _turns(bindings, calls),
             _ports(bindings, calls),
         ]
     )
     rows = pl.concat([inside.select("row"), _late(asked, inside).select("row"), _fragments(frames, inside)])
     return Background(problems, rows.select("row", pl.lit("binding").alias("class")))
+
+
+def _inside(asked: pl.DataFrame, bindings: pl.DataFrame, slack_ns: int) -> pl.DataFrame:
+    """Of frames with `client_address` those during one of its bindings, with that."""
+    return (
+        asked.sort("time_ns")
+        .join_asof(
+            bindings.with_columns(opened_ns=pl.col("start") - min(slack_ns, EARLY_NS)).sort("opened_ns"),
+            left_on="time_ns",
+            right_on="opened_ns",
+            by="client_address",
+            strategy="backward",
+            check_sortedness=False,
+        )
+        .filter(pl.col("time_ns") <= pl.col("end_ns") + slack_ns)
+    )
 
 
 def _late(asked: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
@@ -306,13 +313,17 @@ def _waits(frames: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _given_up(frames: pl.DataFrame) -> pl.DataFrame:
-    """Datagrams to a port mapper that their client's adapter has not sent, perhaps long after they were handed in."""
+def _given_up(frames: pl.DataFrame, bindings: pl.DataFrame, slack_ns: int) -> pl.DataFrame:
+    """Datagrams to a port mapper that their client's adapter has not sent, perhaps long after they were handed in, with
+    the binding (or none) during which it gave up the first of their question."""
     adapter = machine_of(pl.col("fate_adapter"))
-    return portmap_frames(frames).filter(
+    dropped = portmap_frames(frames).filter(
         "asks", pl.col("fate") == DROPPED, pl.col("fragment_offset") == 0, pl.col("rpc_xid").is_not_null(),
         adapter.is_not_null(),
-    ).select("source", "source_port", "rpc_xid", "row", client=adapter)  # fmt: skip
+    ).select("time_ns", "source_port", "rpc_xid", "row", client=adapter, client_address="source")  # fmt: skip
+    first = _inside(dropped.sort("time_ns").unique(_QUESTION, keep="first"), bindings, slack_ns)
+    first = first.filter(pl.col("client") == pl.col("client_right"))
+    return dropped.join(first.select("binding", *_QUESTION), on=_QUESTION, how="left").select(_SENT)
 
 
 def _counts(udp: pl.DataFrame, bindings: pl.DataFrame, waits: pl.DataFrame, given_up: pl.DataFrame) -> pl.DataFrame:
@@ -322,10 +333,10 @@ def _counts(udp: pl.DataFrame, bindings: pl.DataFrame, waits: pl.DataFrame, give
     """
     sent = udp.filter(
         "asks", machine() == pl.col("client"), pl.col("direction") == OUTBOUND, pl.col("fragment_offset") == 0
-    ).select("binding", "client", "source", "source_port", "rpc_xid", "row")
-    question = ["client", "source", "source_port", "rpc_xid"]
-    never = given_up.join(sent.select("binding", *question).unique(), on=question, how="inner")
-    sent = pl.concat([sent, never.select(sent.columns)])
+    ).select(_SENT)
+    asked = sent.select(*_QUESTION, asked="binding").unique(_QUESTION)
+    never = given_up.join(asked, on=_QUESTION, how="left").with_columns(binding=pl.coalesce("asked", "binding"))
+    sent = pl.concat([sent, never.drop_nulls("binding").select(_SENT)])
     seen = sent.group_by("binding").agg(
         datagrams=pl.len(), questions=pl.struct("source_port", "rpc_xid").n_unique(), rows=pl.col("row")
     )
