@@ -179,7 +179,8 @@ def test_tshark_answers_what_it_is_asked_of_its_dissectors() -> None:
 
     host = Asked()
     assert checks.loads_lua(host, checks.started_by(host))
-    assert [status for status, _ in answered if status != checks.TIMED_OUT] == [0] * len(answered)
+    assert answered
+    assert {status for status, _ in answered} <= {0, checks.TIMED_OUT}
 
 
 def test_tshark_that_loads_lua_for_another_user_than_root_lacks_nothing() -> None:
