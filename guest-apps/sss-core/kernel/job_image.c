@@ -32,9 +32,11 @@ static void check_sizes(struct decoder *decoder, const char *app, const struct j
 {
     uint64_t most = is_over_datagrams(app, options) ? DATAGRAM_MOST : MB_SEGMENT;
     struct json_walk walk;
-    struct json_value sizes = {0}, size;
+    struct json_value sizes = {0}, size, transport;
     uint64_t bytes;
 
+    if (field_find(options, "transport", &transport) && json_is(&transport, "tcp"))
+        return; /* a stream takes as much as its task has */
     if (!field_find(options, "sizes", &sizes) || !field_list(decoder, "sizes", &sizes, &walk))
         return;
     while (!decoder->failed && json_walk_next(&walk, NULL, &size))

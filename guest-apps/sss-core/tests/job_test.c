@@ -190,6 +190,22 @@ static void test_builtins(void)
     expect_taken("nothing", "{\"version\":1}");
 }
 
+/* The kernel's pools limit what goes over datagrams and MBCF, not over a stream. */
+static void test_sizes(void)
+{
+    static const char form[] = "{\"version\":1,\"steps\":[{\"app\":\"echo-client\",\"options\":"
+                               "{\"transport\":\"%s\",\"sizes\":[131073]}}]}";
+    static const char *const limited[] = {"udp", "mbcf3", "vrpc"};
+    char text[sizeof(form) + 8];
+
+    snprintf(text, sizeof(text), form, "tcp");
+    expect_taken("a stream", text);
+    for (unsigned i = 0; i < sizeof(limited) / sizeof(limited[0]); i++) {
+        snprintf(text, sizeof(text), form, limited[i]);
+        expect_refused(limited[i], text, "sizes: 131073 must be an integer from 0 to");
+    }
+}
+
 static void test_restart(void)
 {
     static struct job job;
@@ -323,6 +339,7 @@ int main(int argc, char **argv)
     test_golden();
     test_fields();
     test_builtins();
+    test_sizes();
     test_restart();
     /* With the two that it has, one more than there may be. */
     expect_too_many("services", "{\"app\":\"echo-server\"}", SSS_TASKS - 3, "services: 63 of them");

@@ -90,6 +90,8 @@ def flipped(frames: pl.DataFrame, read: Read, ports: pl.DataFrame) -> pl.DataFra
             bits = np.bitwise_count(octets[times < at] ^ octet)
             if len(one := np.flatnonzero(bits.sum(axis=1) == 1)):
                 places[row] = int(bits[one[0]].argmax())
+    if not places:
+        return frames.clear()
     row = pl.col("row")
     return frames.filter(row.is_in(list(places))).with_columns(
         fate_byte=row.replace_strict(places, return_dtype=frames.schema["fate_byte"])

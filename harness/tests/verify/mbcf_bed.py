@@ -80,6 +80,9 @@ class MbcfBed:
     """The key of the client that replies over a connection which stays have."""
     asked: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """By node and op_id: numbers of its frames that have not been answered."""
+    services: list[dict[str, object]] = field(default_factory=list)
+    """Of the server's job."""
+    linger: str = "1 s"
 
     def put(self, whole: bytes, lose: bool = False, twice: bool = False) -> None:
         """A frame on the wire, seen at both ports."""
@@ -262,7 +265,7 @@ class MbcfBed:
         )
         for name, lines, job in (
             ("client", self.lines, {"node": 1, "steps": [{"app": "echo-client", "options": {}}]}),
-            ("server", words, {"node": 2}),
+            ("server", words, {"node": 2, **({"services": self.services} if self.services else {})}),
         ):
             node = self.directory / "nodes" / name
             node.mkdir(parents=True)
@@ -286,7 +289,8 @@ class MbcfBed:
             for place, name in enumerate(("client", "server"), start=1)
         }
         document = {
-            "version": 1, "status": "complete", "scenario": {"name": "test", "expect": expect or {}},
+            "version": 1, "status": "complete",
+            "scenario": {"name": "test", "linger": self.linger, "expect": expect or {}},
             "clock": self.clock, "epoch_ns": EPOCH_NS, "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": 1500},
             "nodes": nodes,
         }  # fmt: skip

@@ -129,7 +129,8 @@ def test_a_guest_that_joins_segments_may_flip_a_bit(
         data = np.frombuffer(b"".join(rows[row][3] for row in some["row"]), np.uint8)
         return Octets(data, np.arange(some.height) * 60, np.full(some.height, 60))
 
-    assert of_guests(table, read, ports).select("row", "fate_byte").rows() == found
+    seen = of_guests(table, read, ports)
+    assert (seen.select("row", "fate_byte").rows(), seen.schema) == (found, table.schema)
 
 
 # In the gate one bit of each octet.

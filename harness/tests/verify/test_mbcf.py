@@ -21,8 +21,11 @@ from tests.observe.mbcf_wire import (
     FIFO,
     MORE,
     OPENED,
+    PART,
+    PROBE,
     RESULT,
     RETX,
+    SIGNAL,
     SWAP,
     SYN,
     SYNACK,
@@ -33,7 +36,7 @@ from tests.observe.mbcf_wire import (
     frame,
     nonces,
 )
-from tests.verify.bed import IN, Record, rpc_call, rpc_reply
+from tests.verify.bed import IN, OUT, Record, rpc_call, rpc_reply
 from tests.verify.mbcf_bed import (
     CALLS,
     CLIENT,
@@ -152,6 +155,36 @@ def test_sent_again_though_it_was_acknowledged(tmp_path: Path) -> None:
     assert findings_of(verify(made)) == [
         ("mbcf.retransmission", "a frame or ACK that did not arrive", "1 was acknowledged before")
     ]
+
+
+@pytest.mark.parametrize(("late", "found"), [(True, []), (False, ["mbcf.retransmission"])])
+def test_an_ack_that_says_nothing_new_lets_its_taker_send_again(tmp_path: Path, late: bool, found: list[str]) -> None:
+    made = bed(tmp_path, size=10_000)
+    made.call("mbcf3", 1, 10_000)
+    seq, known = made.seq[1], made.got[2]
+    made.put(frame(PROBE, (1, 0), (2, 0), ack=made.got[1]))
+    answer = frame(ACK, (2, 0), (1, 0), ack=known)
+    made.records.append(Record(made.now, 1, OUT, answer))
+    made.records.append(Record(made.now + (8_000_000 if late else 5_000), 0, IN, answer))
+    made.now += 1_000_000
+    start, call = made.now - 1, rpc_call(2, 10_000, number=1)
+    repeated = b""
+    for at in range(0, len(call), 1400):
+        flags = PART | (MORE if at + 1400 < len(call) else 0)
+        part = struct.pack(">II", len(call), at) + call[at : at + 1400]
+        own = {"op_id": 1027, "address": CALLS, "short": True}
+        made.send(FIFO, CLIENT, SERVER, part, flags=flags, **own)
+        repeated = repeated or frame(
+            FIFO, CLIENT, SERVER, seq=seq + 1, ack=made.got[1], payload=part, flags=flags | RETX | ACK_NOW, **own
+        )
+        made.now += 1_000_000
+    made.put(repeated)
+    made.put(frame(ACK, (2, 0), (1, 0), ack=made.got[2]))
+    made.fifo(SERVER, CLIENT, rpc_reply(2, 10_000, number=1), 2300)
+    made.sample(start, 2)
+    made.executed += 1
+    made.ack(1)
+    assert [name for name, _, _ in findings_of(verify(made))] == found
 
 
 @pytest.mark.parametrize(("taken", "found"), [([(0, 1 << 62)], []), ([], ["mbcf.retransmission"])])
@@ -653,6 +686,76 @@ def test_attempts_that_differ_and_replies_beyond_them_are_found(tmp_path: Path) 
     assert [name for name, _, _ in findings_of(verify(made))] == ["mbcf.request", "mbcf.reply"]
 
 
+@pytest.mark.parametrize(("closes", "found"), [(True, []), (False, ["mbcf.given_up"])])
+def test_a_reply_is_given_up_when_its_client_ends_the_connection(
+    tmp_path: Path, closes: bool, found: list[str]
+) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    made.batch("mbcf2", 4096, semantics="at_most_once")
+    start, data = made.now - 1, rpc_reply(1, 4096)
+    own = {"op_id": 2178, "address": REPLIES, "key": CLIENT_KEY}
+    made.request("mbcf2", 1, 4096)
+    made.send(FIFO, SERVER, CLIENT, struct.pack(">II", len(data), 0) + data[:1400], flags=PART | MORE, **own)
+    if closes:
+        made.send(CLOSE, CLIENT, SERVER, struct.pack(">II", connection(CONNECTION + 1), 0))
+    made.send(FIFO, SERVER, CLIENT, bytes(8), flags=PART, short=False, **own)
+    made.request("mbcf2", 1, 4096)
+    made.reply("mbcf2", 1, 4096)
+    made.sample(start, 1, again=1)
+    made.executed = 1
+    made.close(1)
+    made.ack(1)
+    assert [name for name, _, _ in findings_of(verify(made))] == found
+
+
+def dying(directory: Path, executed: int, *, linger: str = "1 s") -> list[str]:
+    """A server that its job ends in call 2 of each dummy: one has had three calls, another has had one."""
+    made = MbcfBed(directory / "run", linger=linger)
+    made.services = [{"app": "echo-server", "options": {"die": {"when": "after", "call": 2}}}]
+    made.open()
+    for task, xids in ((SERVER[1], (1, 2, 3)), (SERVER[1] + 1, (4,))):
+        made.batch("mbcf3b", 16, server_task=task)
+        for xid in xids:
+            start = made.now - 1
+            made.send(SIGNAL, CLIENT, (2, task), rpc_call(xid, 16, number=made.calls), op_id=CONNECTION)
+            if xid == 3:
+                made.sample(start, xid, ok=False, error="RPC: Unable to receive; maybe executed")
+                made.ack(2)
+                continue
+            made.fifo((2, task), CLIENT, rpc_reply(xid, 16, number=made.calls), 9)
+            made.sample(start, xid)
+            made.ack(1)
+    made.executed = executed
+    return [name for name, _, _ in findings_of(verify(made))]
+
+
+@pytest.mark.parametrize(("executed", "found"), [(3, []), (2, ["mbcf.executed"]), (4, ["mbcf.executed"])])
+def test_each_dummy_of_a_server_ends_in_its_own_call(tmp_path: Path, executed: int, found: list[str]) -> None:
+    assert dying(tmp_path, executed) == found
+
+
+def test_a_run_may_end_before_a_server_says_what_its_dummies_did(tmp_path: Path) -> None:
+    assert dying(tmp_path, 2, linger="1 ms") == []
+    assert dying(tmp_path / "more", 4, linger="1 ms") == ["mbcf.executed"]
+
+
+@pytest.mark.parametrize(
+    ("executed", "linger", "found"),
+    [(2, "1 ms", []), (2, "1 s", ["mbcf.executed"]), (3, "1 ms", []), (4, "1 ms", ["mbcf.executed"])],
+)
+def test_a_run_may_end_before_a_server_says_its_last_calls(
+    tmp_path: Path, executed: int, linger: str, found: list[str]
+) -> None:
+    made = MbcfBed(tmp_path / "run", linger=linger)
+    made.open()
+    made.batch("mbcf3", 16)
+    for xid in (1, 2, 3):
+        made.call("mbcf3", xid, 16)
+    made.executed = executed
+    assert [name for name, _, _ in findings_of(verify(made))] == found
+
+
 def test_sequence_numbers_go_round(tmp_path: Path) -> None:
     made = MbcfBed(tmp_path / "run")
     most = 2**32 - 1
@@ -666,11 +769,16 @@ def test_sequence_numbers_go_round(tmp_path: Path) -> None:
     assert findings_of(verify(made)) == []
 
 
-@pytest.mark.parametrize(("tries", "found"), [(TRIES, []), (2 * TRIES, []), (TRIES - 1, ["mbcf.seq"])])
-def test_a_node_begins_behind_what_it_has_given_up(tmp_path: Path, tries: int, found: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("tries", "answers", "found"),
+    [(TRIES, 0, []), (TRIES, 1, []), (2 * TRIES, 1, []), (TRIES - 1, 0, ["mbcf.seq"]), (TRIES - 1, 1, ["mbcf.seq"])],
+)
+def test_a_node_begins_behind_what_it_has_given_up(tmp_path: Path, tries: int, answers: int, found: list[str]) -> None:
     made = MbcfBed(tmp_path / "run")
-    for _ in range(tries):
-        made.put(frame(SYN, (1, 0), (2, 0), seq=7, payload=nonces(1)), lose=True)
+    for number in range(tries):
+        made.put(frame(SYN, (1, 0), (2, 0), seq=7, payload=nonces(1)), lose=number >= answers)
+        if number < answers:
+            made.put(frame(SYNACK, (2, 0), (1, 0), seq=20, ack=0, payload=nonces(1, 1)), lose=True)
     made.seq, made.got = {1: 9, 2: 20}, {1: 20, 2: 9}
     made.put(frame(SYN, (1, 0), (2, 0), seq=9, payload=nonces(1)))
     made.put(frame(SYNACK, (2, 0), (1, 0), seq=20, ack=0, payload=nonces(1, 1)))

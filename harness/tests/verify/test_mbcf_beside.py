@@ -13,7 +13,7 @@ import pytest
 
 from sundial.workloads.mbcf.verify_target import _COUNTED, _COUNTS, _MAGIC, _OPEN, _QUERY, TARGET, check_reported
 from sundial.workloads.mbcf.wire import TASKQUE_HEAD
-from tests.observe.mbcf_wire import ACK_NOW, READ, RESULT, WRITE
+from tests.observe.mbcf_wire import ACK_NOW, MORE, READ, RESULT, WRITE
 from tests.verify.mbcf_bed import CLIENT, SERVER, MbcfBed
 from tests.verify.test_mbcf import acked_now, bed, findings_of, operation, verify
 
@@ -50,6 +50,28 @@ def test_a_batch_may_have_read_nothing_back(tmp_path: Path, size: int, found: li
         made.sample(start, 1025 + place)
     made.calls -= 1
     read_back(made, 8, 1027)
+    assert [field for field, _, _ in findings_of(verify(made))] == found
+
+
+@pytest.mark.parametrize(
+    ("answers", "data", "found"), [(2, 0, []), (1, 0, []), (1, 1, ["mbcf.result data"]), (0, 0, [])]
+)
+def test_what_was_written_may_not_be_read_back_whole(tmp_path: Path, answers: int, data: int, found: list[str]) -> None:
+    """A server's node may give up its results; mbcf-client has no sample of that."""
+    made = bed(tmp_path)
+    operation(made, "write", 2000)
+    start, content = made.now - 1, made.data(2000)
+    for at in (0, 1408):
+        more = MORE if at == 0 else ACK_NOW
+        made.operate(WRITE, content[at : at + 1408], at=at, op_id=1025, flags=more)
+    acked_now(made)
+    made.sample(start, 1025)
+    for at in (0, 1408):
+        asked = struct.pack(">II", min(1408, 2000 - at), 0)
+        made.operate(READ, asked, at=at, op_id=1026, flags=MORE if at == 0 else 0)
+    for at in (0, 1408)[:answers]:
+        made.send(RESULT, SERVER, CLIENT, bytes([9] * data) + content[at + data : at + 1408], op_id=1026)
+    made.ack(1 if answers else 2)
     assert [field for field, _, _ in findings_of(verify(made))] == found
 
 

@@ -143,6 +143,8 @@ class Channel:
     """When `top` was sent."""
     unseen: set[int] = field(default_factory=set)
     """Numbers below `top` that no port has shown."""
+    same_ns: int | None = None
+    """When the sender last took an ACK that says nothing new."""
     resent: int | None = None
     """The highest number that was sent again. Behind it, frames wait in their places until more are allowed."""
 
@@ -307,6 +309,8 @@ class _Walk:
         # What a frame behind a gap acknowledges frees places, and completes nothing: an error may be in that gap.
         taken = op not in _UNACKNOWLEDGING or (op == SYNACK and frame.nonce == 0)
         if back is not None and taken:
+            if op == ACK and frame.ack == back.known:
+                back.same_ns = time
             sure = not frame.flags & UNSURE and op != SYNACK and how != "gap"
             self.takes(back, forth, time, frame.ack, sure)
 
@@ -340,12 +344,14 @@ class _Walk:
         self.busy.discard(between)
 
     def opens(self, channel: Channel, base: int, time: int) -> None:
-        """A SYN: what was given up behind `base` will be used again, for other frames."""
+        """A SYN: what was given up behind `base` will be used again, for other frames. What was given up before `base`
+        and has not been sent never is."""
         for seq in [seq for seq in channel.sent if after(seq, base)]:
             del channel.sent[seq]
         channel.errors = [seq for seq in channel.errors if not after(seq, base)]
         channel.unseen = {seq for seq in channel.unseen if not after(seq, base)}
-        if channel.top is None or after(channel.top, base):
+        ahead = 0 if channel.top is None else (base - channel.top) % (_MOST + 1)
+        if channel.top is None or after(channel.top, base) or 0 < ahead <= WINDOW:
             channel.top, channel.top_ns = base, time
 
     def leaves(self, channel: Channel, row: int, time: int, flags: int, seq: int, digest: int) -> Sent | None:
@@ -449,8 +455,17 @@ class _Walk:
                 return  # the ACK is behind what the receiver had handed to its adapter
             if self.may_discard(channel.target, known.arrived_ns, until):
                 return  # Linux had no room for the ACK
+            if self.repeats(channel, known, until):
+                return  # it comes behind others, which ACKs that say nothing new have let its sender send again
             text = f"{seq} had arrived {time - known.arrived_ns} ns before and was not acknowledged"
             self.fault("mbcf.retransmission", "a frame or ACK that did not arrive", text, row, known.row)
+
+    def repeats(self, channel: Channel, known: Sent, until: int) -> bool:
+        """Whether the sender has taken an ACK that says nothing new since it sent a frame, and the one of that frame is
+        not due yet: while others follow, it waits."""
+        due, since = channel.receiver.due_ns(), channel.same_ns
+        waits = due is None or until <= due + channel.receiver.own_ns
+        return waits and since is not None and self.sent_ns[known.row] <= since
 
     def has_left(self, channel: Channel) -> bool:
         """Whether the receiver's incarnation has ended its task, or another one has followed."""

@@ -76,12 +76,13 @@ def _parts(sent: pl.DataFrame) -> pl.DataFrame:
 def _segments(sent: pl.DataFrame) -> pl.DataFrame:
     """The head of a part says how long the segment is, and where the part begins in it; the last ends it. A total of 0
     gives it up."""
-    parts = sent.filter(pl.col("mbcf_part_total") != 0)
+    parts = sent.filter(pl.col("mbcf_part_total").is_not_null())
     operation = [*_CHANNEL, "mbcf_source_task", "mbcf_op_id"]
     goes_on = ((_FLAGS & MORE) != 0).shift(1).over(operation).fill_null(False)
     data = pl.col("mbcf_length").cast(pl.Int64) - PART_HEAD
     segment = [*operation, "segment"]
-    table = parts.with_columns(segment=(~goes_on).cast(pl.UInt32).cum_sum().over(operation)).with_columns(
+    numbered = parts.with_columns(segment=(~goes_on).cast(pl.UInt32).cum_sum().over(operation))
+    table = numbered.filter(pl.col("mbcf_part_total") != 0).with_columns(
         due=(data.cum_sum() - data).over(segment),
         whole=pl.when(((_FLAGS & MORE) == 0).any().over(segment)).then(data.sum().over(segment)),
     )

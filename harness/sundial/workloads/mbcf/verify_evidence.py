@@ -22,7 +22,7 @@ from sundial.workloads.mbcf.expect import Frame
 from sundial.workloads.mbcf.verify_channels import Channels
 from sundial.workloads.mbcf.verify_contents import Carried
 from sundial.workloads.mbcf.verify_transactions import Meaning, Transaction, Transactions
-from sundial.workloads.mbcf.wire import PAYLOAD_FIELDS, STATUSES
+from sundial.workloads.mbcf.wire import FIFO, MORE, PART, PART_HEAD, PAYLOAD_FIELDS, STATUSES
 
 READ_ALLOWED, WRITE_ALLOWED = 1, 2
 """Permissions that go with a key (guest-apps/sss-core/include/sss/mbcf.h)."""
@@ -164,6 +164,35 @@ def same(channels: Channels, part: Sequence[tuple[int, str]], expected: Sequence
         text == frame.text or (row in channels.filling and text == frame.text.removesuffix("!"))
         for (row, _), text, frame in zip(part, texts, expected, strict=True)
     )
+
+
+def gives_up(evidence: Evidence, row: int) -> bool:
+    """Whether a frame ends a FIFO segment of which parts were sent and the others are not to come: a last part without
+    data (guest-apps/sss-core/mbcf/README.md, Operations)."""
+    frame = evidence.carried[row]
+    return frame.op == FIFO and frame.flags & (PART | MORE) == PART and frame.length == PART_HEAD
+
+
+def check_given_up(
+    evidence: Evidence, call: int | None, transaction: Transaction, back: bool, row: int
+) -> Iterator[Finding]:
+    """A segment is given up if a part of it was refused, if the other side has ended its connection, both of which was
+    known, or if a task of it has ended."""
+    known = [row for row, status in transaction.failed if status]
+    between = transaction.node, transaction.task, transaction.peer
+    for each in evidence.transactions.transactions:
+        if (each.node, each.task, each.peer) == between:
+            known += each.closed[not back]
+    own, others = between, (transaction.peer, transaction.peer_task, transaction.node)
+    if back:
+        own, others = others, own
+    farewells = evidence.transactions.farewells
+    known += [other for rows in farewells.get(others, {}).values() for other in rows]
+    channels = evidence.channels
+    at_ns = channels.sent_ns[row]
+    if own not in farewells and not any(channels.received.get(other, at_ns + 1) <= at_ns for other in known):
+        text = "for no reason that was seen"
+        yield Finding(call, "mbcf.given_up", "a segment given up for an error or an end", text, [row])
 
 
 def check_server(evidence: Evidence, sample: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[Finding]:

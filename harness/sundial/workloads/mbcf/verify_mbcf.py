@@ -38,7 +38,7 @@ from sundial.workloads.mbcf.verify_target import (
     question,
 )
 from sundial.workloads.mbcf.verify_transactions import Meaning, Transaction
-from sundial.workloads.mbcf.wire import OPERATIONS, STATUS_BUSY, STATUS_FULL, TASKQUE
+from sundial.workloads.mbcf.wire import OPERATIONS, PAYLOAD, STATUS_BUSY, STATUS_FULL, TASKQUE
 
 TRANSPORT = "mbcf"
 """Of samples that are operations."""
@@ -91,6 +91,7 @@ class _Operations:
 
 
 KIND: MbcfProtocol = _Operations()
+UNPROVEN: tuple[str, ...] = ("MBCF: how long mbcf-client waits for what it reads back behind its writes",)
 
 
 @dataclass
@@ -150,6 +151,11 @@ class _Batch:
         if not right:
             return
         expected = expect_operation(_operation(procedure), size, procedure == "write")
+        back = transaction.frames[True]
+        if procedure == "read" and sum(row in self.evidence.channels.received for row, _ in back) < len(expected.back):
+            # It has failed, which no sample says: what was asked and answered is a beginning.
+            there = expected.there[: len(transaction.frames[False])]
+            expected = Exchange(there, expected.back[: len(back)])
         wrong = list(_check_frames(self.evidence, None, transaction, expected))
         yield from wrong or self.contents(None, procedure, size, number, transaction, expected)
 
@@ -194,7 +200,7 @@ class _Batch:
         for (row, _), frame in zip(sent, expected.there, strict=True):
             yield from check_frame(self.evidence, call, row, Due(b"", address, self.place.key))
             if procedure in ("write", "read"):
-                address += frame.payload if procedure == "write" else expected.back[0].payload
+                address += frame.payload if procedure == "write" else PAYLOAD
 
 
 def _check_frames(

@@ -37,7 +37,7 @@ class Dying(Strict):
     when: Literal["before", "during", "after"]
     """Moment: before the call is executed, after it but before the reply, or after the reply."""
     call: Annotated[int, Whole(1, CALLS_MOST)]
-    """Number of the call, counted from 1 over all clients."""
+    """Number of the call, counted from 1 over all clients; over mbcf3b, over those of the task that executes it."""
     restart: Annotated[bool, Flag()] = False
     """Restart it each time, without its former state; the server's image must support this."""
 
@@ -68,7 +68,7 @@ class SunRpc(Traced, FunctionCalling):
     reply_cache: Annotated[int, Whole(1, 4096)] | None = None
     """Replies that the server keeps for retransmitted calls; only with at_most_once."""
     die: Dying | None = None
-    """End the server's echo task."""
+    """End the server's echo task; over mbcf3b, each task that executes calls of a client."""
     wait: Literal["poll", "notify"] | None = None
     """vRPC: how both ends wait for messages. poll (default): they poll memory; notify: they sleep until their kernel
     notifies them."""

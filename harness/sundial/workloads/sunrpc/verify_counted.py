@@ -6,16 +6,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from sundial.observe import RunDirectory
 from sundial.verify.findings import Finding
 from sundial.verify.workload import Counted
-from sundial.workloads.mbcf.verify_channels import Channels
+from sundial.workloads import reporting
 from sundial.workloads.mbcf.verify_evidence import Evidence, Judgement
 from sundial.workloads.mbcf.verify_transactions import Transaction
+from sundial.workloads.mbcf.wire import SIGNAL
 from sundial.workloads.sunrpc.verify_bound import BINDER, Handles
 from sundial.workloads.sunrpc.verify_content import counted, given, taken
 
@@ -29,6 +30,20 @@ Calls = Mapping[tuple[int, int | None], Transaction]
 """By client's node and xid."""
 Times = Mapping[tuple[int, int | None], Sequence[int]]
 """By the same: when something happened to a call, in ns."""
+
+SERVER_TASK = 0
+
+
+class Took(NamedTuple):
+    """When a server's node took a request, and which of the server's tasks executes it: over mbcf3b the dummy that its
+    SIGNAL names, else SERVER_TASK."""
+
+    at_ns: int
+    task: int
+
+
+Taken = Mapping[tuple[int, int | None], Sequence[Took]]
+"""By client's node and xid: each time that its request was taken."""
 
 
 def check_counted(
@@ -46,23 +61,45 @@ def check_counted(
         own = [call for call in calls.values() if call.peer == node]
         if not own or restarts(evidence.run, name):
             continue
-        taken_ns = {(call.node, call.xid): _taken_ns(evidence.channels, call) for call in own}
-        executed_ns = {key: times if semantics == {"at_least_once"} else times[:1] for key, times in taken_ns.items()}
-        done_ns = sorted(at for times in executed_ns.values() for at in times)
-        answered_ns = taken_ns if semantics == {"at_most_once"} else executed_ns
+        taken = {(call.node, call.xid): _taken(evidence, call) for call in own}
+        executed = {key: each if semantics == {"at_least_once"} else each[:1] for key, each in taken.items()}
+        done_ns = sorted(took.at_ns for each in executed.values() for took in each)
+        answered_ns = _times_ns(taken if semantics == {"at_most_once"} else executed)
         until = partial(_due, evidence, samples, node, handles)
         last = _last_call(evidence.run, name)
         if last is None:
-            judgement.counted[name, _SERVER_APP] = Counted(partial(until, answered_ns, executed_ns), done_ns)
+            judgement.counted[name, _SERVER_APP] = Counted(partial(until, answered_ns, _times_ns(executed)), done_ns)
         if name in lines and len(over_mbcf) == len(batches):
-            known = executed_ns.keys() - _under_way(own, _one_way(evidence, samples))
-            due, least = (
-                {"executed": count if last is None else min(count, last)}
-                | ({} if last is not None else {**until(answered_ns, of, None), "calls": count})
-                for of in (executed_ns, {key: executed_ns[key] for key in known})
-                for count in [sum(map(len, of.values()))]
-            )
-            yield from _compared(name, _between(least, due), lines[name])
+            known = executed.keys() - _under_way(own, _one_way(evidence, samples))
+            sure = {key: executed[key] for key in known}
+            line, is_due = lines[name], reporting.is_due(evidence.run)
+            if last is not None:
+                counts = _counted_until_death(executed, sure, last, is_due)
+                yield from _compared(name, {"executed": _between(*counts)}, line)
+                continue
+            # A run that ends soon may have the line of an earlier pause.
+            earlier = not is_due and line["executed"] < len(done_ns)
+            end_ns = done_ns[line["executed"]] if earlier else None
+            due, least = (until(answered_ns, _times_ns(of), end_ns) for of in (executed, sure))
+            yield from _compared(name, _between(_with_calls(least), _with_calls(due)), line)
+
+
+def _with_calls(due: Mapping[str, Any]) -> dict[str, Any]:
+    return {**due, "calls": due["executed"]}
+
+
+def _times_ns(taken: Taken) -> Times:
+    return {key: [took.at_ns for took in each] for key, each in taken.items()}
+
+
+def _counted_until_death(executed: Taken, sure: Taken, last: int, is_due: bool) -> tuple[int, int]:
+    """The least and the most requests that a server counts as executed whose job ends it: each of its tasks executes
+    `last` at most. The server itself writes its counts as it ends, and its dummies may go on; else `is_due` says
+    whether it had the time to write them. `sure`: without those of which it is not known whether they count."""
+    most, least = (Counter(took.task for each in of.values() for took in each) for of in (executed, sure))
+    ended = most[SERVER_TASK] >= last
+    counting = [SERVER_TASK] if ended else list(least) if is_due else []
+    return sum(min(least[task], last) for task in counting), sum(min(count, last) for count in most.values())
 
 
 def _due(
@@ -193,9 +230,13 @@ def _last_call(run: RunDirectory, name: str) -> int | None:
     return None
 
 
-def _taken_ns(channels: Channels, call: Transaction) -> list[int]:
-    """When the server's node took the request of a call, each time that it did."""
+def _taken(evidence: Evidence, call: Transaction) -> list[Took]:
+    """Each time that the server's node took the request of a call."""
+    channels, carried = evidence.channels, evidence.carried
     refused = set(channels.refused.values())
     read = [rows for number, rows in enumerate(call.tries) if number not in call.unread]
-    whole = [rows for rows in read if rows and rows[-1] in channels.received and not refused & set(rows)]
-    return sorted(channels.received[rows[-1]] for rows in whole)
+    lasts = [rows[-1] for rows in read if rows and rows[-1] in channels.received and not refused & set(rows)]
+    return sorted(
+        Took(channels.received[row], carried[row].target_task if carried[row].op == SIGNAL else SERVER_TASK)
+        for row in lasts
+    )

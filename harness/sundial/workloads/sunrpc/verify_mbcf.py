@@ -17,9 +17,11 @@ from sundial.workloads.mbcf.verify_evidence import (
     Judgement,
     MbcfProtocol,
     check_executed,
+    check_given_up,
     check_in_time,
     check_server,
     frames_text,
+    gives_up,
     observed_row,
     part_text,
     same,
@@ -187,7 +189,7 @@ def _check_frames(
     elif sample["ok"] and asked == 1:
         yield from _check_single(evidence, call, transaction, expected)
     else:
-        yield from _check_attempts(call, transaction, expected)
+        yield from _check_attempts(evidence, call, transaction, expected)
 
 
 def _check_single(evidence: Evidence, call: int, transaction: Transaction, expected: RpcCall) -> Iterator[Finding]:
@@ -219,14 +221,19 @@ def _crossed(evidence: Evidence, by_client: list[int], by_server: list[int]) -> 
     return len(by_client) == 1 and not known
 
 
-def _check_attempts(call: int, transaction: Transaction, expected: RpcCall) -> Iterator[Finding]:
-    """Each request is whole and alike, but for the last of a call that failed; no more replies than requests."""
+def _check_attempts(evidence: Evidence, call: int, transaction: Transaction, expected: RpcCall) -> Iterator[Finding]:
+    """Each request is whole and alike, but for the last of a call that failed; no more replies than requests. One in
+    parts may be given up."""
+    given_up = {(back, row) for back in (False, True) for row, _ in transaction.frames[back] if gives_up(evidence, row)}
+    for back, row in sorted(given_up):
+        yield from check_given_up(evidence, call, transaction, back, row)
     sent = dict(transaction.frames[False])
-    texts = [sent.get(row, "").removesuffix("!") for row in transaction.request]
+    asked = [row for row in transaction.request if (False, row) not in given_up]
+    texts = [sent.get(row, "").removesuffix("!") for row in asked]
     whole = [frame.text.removesuffix("!") for frame in expected.client] * transaction.attempts
     if Counter(texts) - Counter(whole):
         yield Finding(call, "mbcf.request", " ".join(whole), " ".join(texts), transaction.request)
-    back = transaction.frames[True]
+    back = [one for one in transaction.frames[True] if (True, one[0]) not in given_up]
     replies = Counter(text.removesuffix("!") for _, text in back if not text.startswith("RESULT"))
     if replies - Counter([frame.text for frame in expected.server] * transaction.attempts):
         text = f"at most {transaction.attempts} times {frames_text(expected.server) or 'nothing'}"

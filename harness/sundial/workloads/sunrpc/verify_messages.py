@@ -16,7 +16,14 @@ from sundial.expect.call import unsent_leg
 from sundial.verify.findings import Finding, none
 from sundial.verify.sockets.contents import check_contents
 from sundial.verify.sockets.protocol import Setting, SocketProtocol
-from sundial.workloads.mbcf.verify_evidence import Due, Evidence, check_frame, taskque_head, taskque_key
+from sundial.workloads.mbcf.verify_evidence import (
+    Due,
+    Evidence,
+    check_frame,
+    gives_up,
+    taskque_head,
+    taskque_key,
+)
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.mbcf.wire import FIFO, MORE, PART, PART_HEAD, PAYLOAD, READ, RESULT, SIGNAL, TASKQUE, WRITE
 from sundial.workloads.mbcf.wire import TASKQUE_HEAD as OWNER
@@ -225,7 +232,8 @@ class _Walk:
 
     def _piece(self, row: int, reply: bool, begin: int, head: int) -> None:
         frame = self.evidence.carried[row]
-        self.pieces.append((row, reply, begin, frame.at + head, frame.length - head))
+        if not gives_up(self.evidence, row):
+            self.pieces.append((row, reply, begin, frame.at + head, frame.length - head))
 
     def _part(self, row: int, back: bool, length: int) -> int:
         """Where this part of an operation begins."""
@@ -325,4 +333,6 @@ class _Walk:
         if not frame.flags & PART:
             return b"", 0
         begin = self._part(row, back, frame.length - PART_HEAD)
+        if gives_up(self.evidence, row):
+            return bytes(PART_HEAD), begin
         return message.to_bytes(4) + begin.to_bytes(4), begin
