@@ -34,7 +34,9 @@ def report(code: int, quote: bytes, kind: int = UNREACHABLE) -> bytes:
     return packet(ROUTER, CLIENT, 1, message)
 
 
-def fields(packets: Sequence[tuple[int, int, bytes]], unresolved: dict[str, list[tuple[int, int]]]) -> list[str]:
+def fields(
+    packets: Sequence[tuple[int, int, bytes]], unresolved: dict[str, list[tuple[int, int]]], platform: str = "linux"
+) -> list[str]:
     """Fields of the findings. `packets`: time, direction at the router's port, octets from the IP header on."""
     rows = []
     for row, (at_ns, direction, data) in enumerate(packets):
@@ -42,7 +44,8 @@ def fields(packets: Sequence[tuple[int, int, bytes]], unresolved: dict[str, list
         fragment = int.from_bytes(data[6:8])
         source, target = (".".join(map(str, data[place : place + 4])) for place in (12, 16))
         rows.append(
-            {"row": row, "end": "lan|r:eth0", "machine": "r", "fate": None, "direction": direction, "time_ns": at_ns,
+            {"row": row, "end": "lan|r:eth0", "machine": "r", "platform": platform, "fate": None,
+             "direction": direction, "time_ns": at_ns,
              "source": source, "target": target, "protocol": data[9], "ip_id": int.from_bytes(data[4:6]),
              "ip_flags": fragment >> 13, "more": bool(fragment & 0x2000), "fragment_offset": (fragment & 0x1FFF) * 8,
              "ip_length": len(data), "ip_header": 20, "ip_payload_sum": total}
@@ -112,3 +115,32 @@ def test_a_reassembly_without_memory_takes_too_long(short_of: int, found: list[s
     traffic = [(SECOND + place, INBOUND, each) for place, each in enumerate(came)]
     expired = report(REASSEMBLY, FIRST[:28], TIME_EXCEEDED)
     assert fields([*traffic, (32 * SECOND, OUTBOUND, expired)], {}) == found
+
+
+@pytest.mark.parametrize(
+    ("platform", "others", "pieces", "found"),
+    [
+        ("sss-core", 32, 1, []),
+        ("sss-core", 31, 1, ["icmp.quote"]),
+        ("sss-core", 26, 11, []),
+        ("sss-core", 25, 11, ["icmp.quote"]),
+        ("linux", 32, 1, ["icmp.quote"]),
+    ],
+)
+def test_lwip_gives_the_oldest_of_too_many_datagrams_up(
+    platform: str, others: int, pieces: int, found: list[str]
+) -> None:
+    """More than 32, or 276 fragments (lwipopts.h); those that are whole take no place."""
+    unfinished = [
+        packet(CLIENT, ROUTER, 17, bytes(16), fragment=0x2000 | 2 * piece, number=100 + place)
+        for place in range(others)
+        for piece in range(pieces)
+    ]
+    whole = [
+        packet(CLIENT, ROUTER, 17, bytes(16), fragment=fragment, number=900 + place)
+        for place in range(9)
+        for fragment in (0x2000, 2)
+    ]
+    traffic = [(SECOND + place, INBOUND, each) for place, each in enumerate([FIRST, *whole, *unfinished])]
+    given_up = report(REASSEMBLY, FIRST[:28], TIME_EXCEEDED)
+    assert fields([*traffic, (2 * SECOND, OUTBOUND, given_up)], {}, platform) == found
