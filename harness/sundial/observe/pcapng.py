@@ -146,7 +146,9 @@ class _Runs:
 
     def __init__(self, words: NDArray[np.uint32]) -> None:
         first = words[: max(0, len(words) - _LEAST // 4 + 1)]
-        like = np.flatnonzero((first == ENHANCED) | (first == SIMPLE) | (first == PACKET))
+        # Two passes over all words, and not one for each kind.
+        like = np.flatnonzero(first - np.uint32(PACKET) <= ENHANCED - PACKET)
+        like = like[np.isin(first[like], (PACKET, SIMPLE, ENHANCED))]
         step = words[like + 1].astype(np.int64) >> 2
         fits = (step >= _FIXED[SIMPLE] // 4) & (like + step <= len(words))
         like, step = like[fits], step[fits]
