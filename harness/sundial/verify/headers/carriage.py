@@ -229,7 +229,7 @@ def under_way(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     """
     nothing = pl.DataFrame(schema={"row": frames.schema["row"], "under_way": pl.Int64})
     found = [nothing]
-    came = frames.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
+    came = frames.select("end", "fate", "direction").filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
     shown = dict(came.group_by("end").len().iter_rows())
     for end, *port, number, arrived, timed in ports.select(
         "end", "port", "mac", "joins", "undelivered", "arrived", "timed"
