@@ -94,8 +94,9 @@ def of_no_socket() -> pl.Expr:
 def _check_fields(own: pl.DataFrame) -> pl.DataFrame:
     flags = pl.col("tcp_flags")
     length = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
+    own = own.with_columns(pseudo=pseudo_header(TCP, length))
     total = pl.col("ip_payload_sum").cast(pl.Int64)
-    wrong = checksum_wrong(total, pseudo_header(TCP, length), pl.col("tcp_checksum"), finished=of_no_socket())
+    wrong = checksum_wrong(total, pl.col("pseudo"), pl.col("tcp_checksum"), finished=of_no_socket())
     urgent = pl.col("tcp_urgent")
     return findings_of(
         own,

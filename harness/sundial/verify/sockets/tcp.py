@@ -285,19 +285,24 @@ def messages(segments: pl.DataFrame) -> pl.DataFrame:
     how many have more options than others; and the longest header.
     """
     fresh = pl.col("fresh") > 0
-    header = pl.col("tcp_header").cast(pl.Int64).filter(fresh)
-    with_header = pl.col("fresh").filter(fresh) + header
+    # Mostly nothing is sent again: groups need not be searched then.
+    once = bool((segments["fresh"] > 0).all())
+    new = pl.col("fresh") if once else pl.col("fresh").filter(fresh)
+    header = pl.col("tcp_header").cast(pl.Int64)
+    header = header if once else header.filter(fresh)
+    with_header = new + header
     return (
         segments.filter(pl.col("call").is_not_null())
         .group_by("call", "reply")
         .agg(
-            layout=pl.col("fresh").filter(fresh).cast(pl.String).str.join(","),
+            layout=new.cast(pl.String).str.join(","),
             count=fresh.sum(),
             bytes=pl.col("fresh").sum(),
             longest=pl.col("data").max(),
             header_most=header.max(),
             with_header_most=with_header.max(),
-            shorter=(with_header.slice(0, fresh.sum() - 1) < with_header.max()).sum(),
+            shorter=(with_header < with_header.max()).sum()
+            - (with_header.last() < with_header.max()).fill_null(False).cast(pl.UInt32),
             with_options=(header > header.min()).sum(),
             again=(~fresh).sum(),
             first_ns=pl.col("time_ns").min(),
