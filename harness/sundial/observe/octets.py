@@ -66,6 +66,12 @@ class Octets:
             if whole.all():
                 continue
             cut = np.flatnonzero(~whole)
+            # Nearly all have other bytes of the file behind them, which are taken out again.
+            near = (at[cut] >= 0) & (begin[cut] + at[cut] + width <= len(data))
+            short, cut = cut[near], cut[~near]
+            rest = gathered(data, begin[short] + at[short], width)
+            rest *= np.arange(width) < (length[short] - at[short])[:, None]
+            found[some][short] = rest
             places = at[cut, None] + np.arange(width)
             inside = (places >= 0) & (places < length[cut, None])
             rest = np.zeros(inside.shape, np.uint8)

@@ -33,7 +33,7 @@ _FIXED = {SECTION: 28, INTERFACE: 20, PACKET: 32, SIMPLE: 16, ENHANCED: 32}
 """Least total length of a block with its fixed fields."""
 _LEAST = 12
 """Of any block: its kind, and its length in front and behind."""
-_AT_ONCE_BYTES = 16 << 20
+_AT_ONCE_BYTES = 4 << 20
 
 _Numbers = NDArray[np.int64]
 _Mask = NDArray[np.bool_]
