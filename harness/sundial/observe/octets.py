@@ -23,10 +23,8 @@ pl.DataFrame({"numpy": np.zeros(1)})
 
 _FRAMES = 1 << 14
 """Frames that are read until the memory in which they were read is given back."""
-_SPAN = 4_000_000
-"""Bytes of a file that are summed at once."""
-_WORDS = (1, 2, 4)
-"""Bytes of numbers that numpy reads at once."""
+_WORDS = (4, 2, 1)
+"""Bytes of numbers that numpy reads at once: one of each makes up any number of at most 7."""
 _BEGINNING = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.int64)
 """Of a little-endian word of 4 bytes: the first so many bytes."""
 _MIXED = 1 << 16
@@ -68,6 +66,12 @@ class Octets:
             if whole.all():
                 continue
             cut = np.flatnonzero(~whole)
+            # Nearly all have other bytes of the file behind them, which are taken out again.
+            near = (at[cut] >= 0) & (begin[cut] + at[cut] + width <= len(data))
+            short, cut = cut[near], cut[~near]
+            rest = gathered(data, begin[short] + at[short], width)
+            rest *= np.arange(width) < (length[short] - at[short])[:, None]
+            found[some][short] = rest
             places = at[cut, None] + np.arange(width)
             inside = (places >= 0) & (places < length[cut, None])
             rest = np.zeros(inside.shape, np.uint8)
@@ -82,12 +86,12 @@ class Octets:
 
     def number(self, offset: int | Numbers, size: int) -> Numbers:
         """The big-endian number of `size` bytes (at most 7) at `offset`; bytes that are not there are 0."""
-        octets = self.matrix(offset, size)
-        if size in _WORDS:
-            return np.ascontiguousarray(octets).view(f">u{size}").reshape(-1).astype(np.int64)
-        value = octets[:, 0].astype(np.int64)
-        for place in range(1, size):
-            value = value << 8 | octets[:, place]
+        octets, value, at = self.matrix(offset, size), np.zeros(len(self.begin), np.int64), 0
+        for width in _WORDS:
+            if at + width <= size:
+                word = octets[:, at : at + width].view(f">u{width}")[:, 0].astype(np.int64)
+                value = value << 8 * width | word if at else word
+                at += width
         return value
 
     def flat(self, offset: int | Numbers, end: int | Numbers) -> tuple[NDArray[np.uint8], Numbers]:
@@ -101,35 +105,16 @@ class Octets:
     def sums(self, offset: int | Numbers, end: int | Numbers) -> Numbers:
         """The sum of the 16-bit words from `offset` to `end` of each frame, with the carries added; a last odd byte is
         a high one (RFC 1071)."""
-        shape = self.length.shape
-        low, high = (np.clip(np.broadcast_to(each, shape), 0, self.length) + self.begin for each in (offset, end))
-        high = np.maximum(low, high)
-        result = np.zeros(shape, dtype=np.int64)
-        for which in self._spans(low, high):
-            for odd in range(4):
-                some = which[low[which] % 4 == odd]
-                if len(some):
-                    result[some] = self._word_sums(low[some], high[some])
-            if len(self.begin) > _FRAMES:
-                self.forget()
+        low, high = (np.clip(np.broadcast_to(each, self.length.shape), 0, self.length) for each in (offset, end))
+        part = Octets(self.data, self.begin + low, np.maximum(high - low, 0))
+        found = np.zeros(len(self.begin), np.int64)
+        for size, rows in part._alike():
+            # Little-endian words of 4 bytes are two each.
+            found[rows] = np.einsum("ij,j->i", part._words(rows, size), np.ones(-(-size // 4), np.int64))
         # Summed in the order of this machine: turned round, such a sum is that of the words turned round.
-        result = fold(result)
-        turned: Numbers = result >> 8 | (result & 0xFF) << 8
+        found = fold(found)
+        turned: Numbers = found >> 8 | (found & 0xFF) << 8
         return turned
-
-    def _word_sums(self, low: Numbers, high: Numbers) -> Numbers:
-        """`sums`, of little-endian words and without the carries, of bytes from `low` to `high` of the file; all lie
-        alike in words of 4 bytes, of which each is two."""
-        first, last = int(low.min()), int(high.max())
-        words = np.empty((last - first) // 4 + 2, "<u4")
-        words[-2:] = 0
-        words.view(np.uint8)[: last - first] = self.data[first:last]
-        ends = np.stack([low - first, high - first], axis=1) // 4
-        # Every second one is of what is between two frames.
-        found: Numbers = np.add.reduceat(words, ends.reshape(-1), dtype=np.int64)[::2]
-        found[ends[:, 0] == ends[:, 1]] = 0
-        found += words[ends[:, 1]] & _BEGINNING[(high - low) % 4]
-        return found
 
     def hashes(self) -> Numbers:
         """A number of each frame's bytes, the same for equal frames in one process, which cannot be foreseen: the sum
@@ -137,17 +122,24 @@ class Octets:
         the same one with a probability of 2^-33 at most (Carter and Wegman 1979), and of 2^-64 if an odd number is
         between any two of their words."""
         found = np.zeros(len(self.begin), np.uint64)
-        order = np.argsort(self.length, kind="stable")
-        sizes, first = np.unique(self.length[order], return_index=True)
-        ends = np.append(first[1:], len(order))
-        for size, low, high in zip(sizes.tolist(), first.tolist(), ends.tolist(), strict=False):
+        for size, rows in self._alike():
             words = -(-size // 4)
             secrets = _secrets(1 << words.bit_length())[: words + 1]
             of_length = np.uint64(int(secrets[0]) * size % (1 << 64))
-            height = max(1, _MIXED // (words + 1))
-            for rows in (order[at : min(at + height, high)] for at in range(low, high, height)):
-                found[rows] = np.einsum("ij,j->i", self._words(rows, size), secrets[1:]) + of_length
+            found[rows] = np.einsum("ij,j->i", self._words(rows, size), secrets[1:]) + of_length
         return found.view(np.int64)
+
+    def _alike(self) -> Iterator[tuple[int, Numbers]]:
+        """The places of frames of one size, and the size: of as many as stay in a core's cache."""
+        for some in self._slices():
+            length = self.length[some]
+            order = np.argsort(length, kind="stable")
+            sizes, first = np.unique(length[order], return_index=True)
+            ends = np.append(first[1:], len(order))
+            for size, low, high in zip(sizes.tolist(), first.tolist(), ends.tolist(), strict=False):
+                height = max(1, _MIXED // (size // 4 + 1))
+                for at in range(low, high, height):
+                    yield size, some.start + order[at : min(at + height, high)]
 
     def _words(self, rows: Numbers, size: int) -> NDArray[np.uint32]:
         """The words of 4 bytes of frames of one size, a row a frame; the last is filled with zeros."""
@@ -175,15 +167,6 @@ class Octets:
             yield slice(first, first + _FRAMES)
             if len(self.begin) > _FRAMES:
                 self.forget()
-
-    def _spans(self, low: Numbers, high: Numbers) -> Iterator[Numbers]:
-        """Frames that lie near each other in the file together."""
-        order = np.argsort(low, kind="stable")
-        start = 0
-        while start < len(order):
-            near = int(np.searchsorted(low[order], low[order[start]] + _SPAN))
-            yield order[start : max(near, start + 1)]
-            start = max(near, start + 1)
 
 
 def gathered(data: NDArray[np.uint8], begin: Numbers, width: int) -> NDArray[np.uint8]:

@@ -33,7 +33,7 @@ _FIXED = {SECTION: 28, INTERFACE: 20, PACKET: 32, SIMPLE: 16, ENHANCED: 32}
 """Least total length of a block with its fixed fields."""
 _LEAST = 12
 """Of any block: its kind, and its length in front and behind."""
-_AT_ONCE_BYTES = 16 << 20
+_AT_ONCE_BYTES = 4 << 20
 
 _Numbers = NDArray[np.int64]
 _Mask = NDArray[np.bool_]
@@ -146,7 +146,9 @@ class _Runs:
 
     def __init__(self, words: NDArray[np.uint32]) -> None:
         first = words[: max(0, len(words) - _LEAST // 4 + 1)]
-        like = np.flatnonzero((first == ENHANCED) | (first == SIMPLE) | (first == PACKET))
+        # Two passes over all words, and not one for each kind.
+        like = np.flatnonzero(first - np.uint32(PACKET) <= ENHANCED - PACKET)
+        like = like[np.isin(first[like], (PACKET, SIMPLE, ENHANCED))]
         step = words[like + 1].astype(np.int64) >> 2
         fits = (step >= _FIXED[SIMPLE] // 4) & (like + step <= len(words))
         like, step = like[fits], step[fits]

@@ -51,7 +51,7 @@ def shown(headers: Headers, original: Numbers) -> tuple[pl.DataFrame, _Mask]:
     echo = whole & begins & ~more & (values["protocol"] == _ICMP) & (inside >= _ICMP_HEADER)
     echo &= octets.has(_AT + _ICMP_HEADER) & np.isin(heads.number(_AT, 1), _ECHOES)
     which = np.flatnonzero(tcp)
-    mss, stamp, usual = _options(octets.take(which), values["tcp_header"][which])
+    mss, stamp, usual = _options(heads.take(which), values["tcp_header"][which])
     tcp[which] = usual
     tails = whole & ~begins & np.isin(values["protocol"], [TCP, UDP, _ICMP])
     plain = udp | tcp | echo | tails | (is_framed & np.isin(kind, [ARP, *_EXPERIMENTAL]))
@@ -62,7 +62,7 @@ def shown(headers: Headers, original: Numbers) -> tuple[pl.DataFrame, _Mask]:
             "ethertype": _few(kind, "0x{:04x}".format),
             "source": _few(np.where(ip, values["source"], 0), _address),
             "target": _few(np.where(ip, values["target"], 0), _address),
-            "udp_head": _hexadecimal(octets.matrix(_AT + _UDP, HEAD_BYTES), length),
+            "udp_head": _hexadecimal(heads.matrix(_AT + _UDP, HEAD_BYTES), length),
             "icmp_type": heads.number(_AT, 1),
             "framed": is_framed,
             "ip": ip,

@@ -87,11 +87,15 @@ def _unreachable(frames: pl.DataFrame) -> pl.Series:
     router reports that a next hop does not answer. That a message has its reason: `headers.icmp`.
     """
     names = ["source", "source_port", "target_port"]
-    packets = frames.filter(pl.col("protocol").is_in([UDP, TCP]), pl.col("source_port").is_not_null())
-    first = packets.group_by(names).agg(sent_ns=pl.col("time_ns").min())
     messages = frames.filter(pl.col("protocol") == ICMP, pl.col("icmp_type") == ICMP_UNREACHABLE).select(
         "row", "time_ns", "source_port", "target_port", source="target"
     )
+    if messages.is_empty():
+        return messages["row"]
+    packets = frames.select(*names, "protocol", "time_ns").filter(
+        pl.col("protocol").is_in([UDP, TCP]), pl.col("source_port").is_not_null()
+    )
+    first = packets.group_by(names).agg(sent_ns=pl.col("time_ns").min())
     return messages.join(first, on=names).filter(pl.col("sent_ns") < pl.col("time_ns"))["row"]
 
 

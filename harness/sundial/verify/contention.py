@@ -6,8 +6,9 @@ What takes it, the kind of segment knows (`segment.SegmentVerifier`).
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,9 +28,9 @@ class Contention:
     """Stretches in which the wire was taken, in order and apart; `passed`: their sum up to each; collisions of one
     port. What is asked of it is when frames are handed in: `latency_ns` before they could be on the wire."""
 
-    begins: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    passed: list[int] = field(default_factory=list)
+    begins: Sequence[int] = ()
+    ends: Sequence[int] = ()
+    passed: Sequence[int] = ()
     collisions: list[int] = field(default_factory=list)
     slot_ns: int = 0
     latency_ns: int = 0
@@ -48,15 +49,11 @@ class Contention:
     def taken_for(self, least_ns: int) -> list[tuple[int, int]]:
         """From when until when the wire had been taken for so long without a pause but for the adapter's latency, when
         frames are handed in."""
-        found: list[tuple[int, int]] = []
-        since = until = -1 << 62
-        for begin, end in [*zip(self.begins, self.ends, strict=True), (1 << 62, 1 << 62)]:
-            if begin > until + self.latency_ns:
-                if until - since >= least_ns:
-                    found.append((since + least_ns - self.latency_ns, until))
-                since = begin
-            until = end
-        return found
+        begins, ends = np.asarray(self.begins, np.int64), np.asarray(self.ends, np.int64)
+        paused = np.flatnonzero(begins[1:] > ends[:-1] + self.latency_ns)
+        since, until = begins[np.append(0, paused + 1)[: len(begins)]], ends[np.append(paused, -1)[: len(ends)]]
+        long = until - since >= least_ns
+        return [*zip((since[long] + least_ns - self.latency_ns).tolist(), until[long].tolist(), strict=True)]
 
     def _until(self, at: int) -> int:
         place = bisect_right(self.begins, at)
@@ -77,13 +74,16 @@ def contention_of(taken: ArrayLike, collisions: Iterable[int] = (), slot_ns: int
     begins = spans[heads, 0]
     ends = latest[np.append(heads[1:], len(spans)) - 1] if len(spans) else begins
     passed = np.cumsum(ends - begins)
-    return Contention(begins.tolist(), ends.tolist(), passed.tolist(), sorted(collisions), slot_ns)
+    # Not lists, whose numbers are objects: there is one for each frame.
+    columns = [array("q", each.astype(np.int64).tobytes()) for each in (begins, ends, passed)]
+    return Contention(columns[0], columns[1], columns[2], sorted(collisions), slot_ns)
 
 
 def serialisations(frames: pl.DataFrame, rate_bps: int) -> NDArray[np.int64]:
     """When frames that were sent were on a wire of `rate_bps`, with preamble, FCS and gap: a row (begin, end) each.
     `frames` with fate."""
-    sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
+    names = ("time_ns", "frame_length", "fate", "direction")
+    sent = frames.select(names).filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     lengths, which = np.unique(sent["frame_length"].to_numpy(), return_inverse=True)
     taken = [duration_ns(max(length, ETHERNET_MIN) + _FRAMING, rate_bps) for length in lengths.tolist()]
     begins = sent["time_ns"].to_numpy()
@@ -95,7 +95,8 @@ def of_own_frames(port: str, rate_bps: int | Mapping[str, int] | None, frames: p
     rate_bps = rate_bps.get(port) if isinstance(rate_bps, Mapping) else rate_bps
     if not rate_bps:
         return None
-    return contention_of(serialisations(frames.filter(pl.col("interface") == port), rate_bps))
+    names = ("time_ns", "frame_length", "fate", "direction", "interface")
+    return contention_of(serialisations(frames.select(names).filter(pl.col("interface") == port), rate_bps))
 
 
 def duration_ns(count: int, rate_bps: int) -> int:

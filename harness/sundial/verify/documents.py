@@ -128,8 +128,9 @@ def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) ->
     that is not a call: the connections that calls take are opened before the first of them."""
     if run.clock != "virtual":
         return
+    of_ports = frames.select("row", "direction", "time_ns", "interface", "fate").filter(pl.col("fate").is_null())
     seen = (
-        frames.filter(pl.col("fate").is_null())
+        of_ports.filter(pl.col("time_ns") == pl.col("time_ns").min().over("interface"))
         .select("row", "direction", "time_ns", machine=machine())
         .group_by("machine")
         .agg(pl.all().sort_by("time_ns", "row").first())

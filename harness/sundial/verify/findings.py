@@ -62,16 +62,38 @@ def findings(
     seen: pl.Expr,
     rows: str | None = "rows",
 ) -> pl.DataFrame:
-    """The rows of `table` that meet `where`, as findings. `name` without a dot belongs to the row's direction."""
+    """The rows of `table` that meet `where`, as findings. `name` without a dot belongs to the row's direction. A table
+    without a column of `rows` is of frames, each a `row`; one without `call` is of none."""
     if table.is_empty() or not table.select(where).to_series().any():  # as almost always, and nothing is copied
         return none()
     wrong = table.filter(where)
     field = leg_field(name) if isinstance(name, str) else name
     frames = pl.col(rows).fill_null([]) if rows else pl.lit([], dtype=pl.List(pl.UInt32))
+    if rows is not None and rows not in table.columns:
+        frames = pl.concat_list("row")
+    call = pl.col("call") if "call" in table.columns else pl.lit(None)
     return wrong.select(
-        pl.col("call").cast(pl.UInt32),
+        call.cast(pl.UInt32).alias("call"),
         field.alias("field"),
         expected.cast(pl.String).alias("expected"),
         seen.cast(pl.String).alias("seen"),
         frames.cast(pl.List(pl.UInt32)).alias("rows"),
     )
+
+
+Check = tuple[str, pl.Expr, pl.Expr, pl.Expr]
+"""Field, which rows are wrong (null: not), what is expected and what was seen."""
+
+
+def findings_of(table: pl.DataFrame, checks: Sequence[Check]) -> pl.DataFrame:
+    """The findings of several checks of one table, those of the first before those of the next."""
+    if table.is_empty():
+        return none()
+    # One query, which evaluates what checks have in common once. Almost always nothing is wrong.
+    wrong = table.lazy().select(where.any().alias(str(place)) for place, (_, where, _, _) in enumerate(checks))
+    found = [
+        findings(table, where.fill_null(False), pl.lit(name), pl.format("{}", expected), pl.format("{}", seen))
+        for (name, where, expected, seen), some in zip(checks, wrong.collect().row(0), strict=True)
+        if some
+    ]
+    return pl.concat([none(), *found])

@@ -13,8 +13,11 @@ _ETHERNET = "0x0800"
 
 def check_whole(frames: pl.DataFrame, *, whole_capture: bool) -> pl.DataFrame:
     """A finding for each truncated frame; `whole_capture`: every frame is to be in the file to its end."""
-    table = frames.filter(pl.col("ethertype") == _ETHERNET, pl.col("fate").is_null()).with_columns(
-        need=pl.col("ip_length") + ETHERNET_HEADER, rows=pl.concat_list("row")
+    names = ("row", "call", "frame_length", "captured_length")
+    table = (
+        frames.select(*names, "ethertype", "fate", need=pl.col("ip_length") + ETHERNET_HEADER)
+        .filter(pl.col("ethertype") == _ETHERNET, pl.col("fate").is_null())
+        .drop("ethertype", "fate")
     )
     have = pl.min_horizontal("frame_length", "captured_length") if whole_capture else pl.col("frame_length")
     return findings(

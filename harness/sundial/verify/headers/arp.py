@@ -289,7 +289,9 @@ def overflow(
     comes: QUEUED packets or more."""
     stretches: dict[str, list[tuple[int, int]]] = {}
     rows = [pl.Series([], dtype=frames.schema["row"])]
-    at_ns, packets = pl.col("time_ns"), frames.filter(pl.col("ip_id").is_not_null(), pl.col("fate").is_null())
+    names = ("row", "end", "time_ns", "direction", "source", "target", "ip_id", "fragment_offset", "fate")
+    packets = frames.select(names).filter(pl.col("ip_id").is_not_null(), pl.col("fate").is_null())
+    at_ns = pl.col("time_ns")
     for name, asked in questions.items():
         ends = [end for end, machine in machines.items() if machine == name]
         sent = packets.filter(pl.col("end").cast(pl.String).is_in(ends), pl.col("direction") == OUTBOUND)

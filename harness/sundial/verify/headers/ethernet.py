@@ -23,21 +23,17 @@ _ARP = 28
 def check_places(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     """Frames at interfaces that no machine has, without a direction, or that are not in the file to their end, and
     those which tshark and our own reader read differently; readers may differ about frames that the wire corrupted."""
-    table = (
-        frames.select(
-            "row",
-            "end",
-            "fate",
-            "direction",
-            "interface",
-            "frame_length",
-            "captured_length",
-            "read_differently",
-            "damaged",
-        )
-        .join(ports.select("end", known=True), on="end", how="left")
-        .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
-    )
+    table = frames.select(
+        "row",
+        "end",
+        "fate",
+        "direction",
+        "interface",
+        "frame_length",
+        "captured_length",
+        "read_differently",
+        "damaged",
+    ).join(ports.select("end", known=True), on="end", how="left")
     seen = pl.col("fate").is_null()
     return pl.concat(
         [
@@ -75,10 +71,8 @@ def check_ethernet(
     """`sent` as of `ports.sent_frames`, `hops` as of `ports.next_hops`; `own_types`: EtherTypes of workloads."""
     others = stations(ports)
     macs = others.select("domain", eth_target="mac", station=True)
-    table = (
-        sent.join(hops, on=["end", "target"], how="left", maintain_order="left")
-        .join(macs, on=["domain", "eth_target"], how="left", maintain_order="left")
-        .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
+    table = sent.join(hops, on=["end", "target"], how="left", maintain_order="left").join(
+        macs, on=["domain", "eth_target"], how="left", maintain_order="left"
     )
     kind = pl.col("eth_type")
     to_hop = (kind == IPV4) & pl.col("hop").is_not_null()
@@ -134,8 +128,7 @@ def check_ethernet(
 
 def check_source(sent: pl.DataFrame) -> pl.DataFrame:
     """Each frame is from the address of its port, programs' own as well."""
-    table = sent.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
-    return _finding(table, pl.col("eth_source") != pl.col("mac"), "eth.src", mac_text("mac"), mac_text("eth_source"))
+    return _finding(sent, pl.col("eth_source") != pl.col("mac"), "eth.src", mac_text("mac"), mac_text("eth_source"))
 
 
 def check_padding(sent: pl.DataFrame, octets: Octets) -> pl.DataFrame:
@@ -149,7 +142,7 @@ def check_padding(sent: pl.DataFrame, octets: Octets) -> pl.DataFrame:
     part = octets.take(padded)
     dirty = table.filter(padded).filter(pl.Series(part.sums(ends, part.length) != 0))
     return _finding(
-        dirty.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")),
+        dirty,
         pl.lit(True),
         "padding",
         pl.lit("zero"),

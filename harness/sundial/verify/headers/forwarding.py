@@ -11,7 +11,7 @@ import polars as pl
 
 from sundial.observe import Octets
 from sundial.observe.headers import ETHERNET, IPV4
-from sundial.verify.findings import findings
+from sundial.verify.findings import Check, findings_of
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.headers.ethernet import mac_text
 from sundial.verify.headers.ports import SENT, apart
@@ -54,21 +54,18 @@ def check_forwarding(
         .join(known, on=[*key, "number"], how="left", maintain_order="left")
         .join(whole, on=["machine", "source", "target", "protocol", "ip_id", "ttl"], how="left", maintain_order="left")
         .join(hops, on=["end", "target"], how="left", maintain_order="left")
-        .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
     )
     piece = pl.col("cut").fill_null(False) & (pl.col("more") | (pl.col("fragment_offset") > 0))
     strange = ~((pl.col("came_ns") < pl.col("time_ns")).fill_null(False) | piece)
     words = pl.format("{} to {}, number {}", "source", "target", "ip_id")
-    checks = [
+    checks: list[Check] = [
         ("forwarded packet", strange, pl.lit("one that it received before, its time to live less by 1"), words),
         ("eth.src", pl.col("eth_source") != pl.col("mac"), mac_text("mac"), mac_text("eth_source")),
         ("eth.dst", pl.col("hop").is_null(), pl.lit("the next hop of a known network"), mac_text("eth_target")),
         ("eth.dst", pl.col("eth_target") != pl.col("hop"), mac_text("hop"), mac_text("eth_target")),
         ("ip.checksum", ~pl.col("ip_checksum_right"), pl.lit("right"), pl.col("ip_checksum")),
     ]
-    return pl.concat(
-        findings(table, where.fill_null(False), pl.lit(name), expected, seen) for name, where, expected, seen in checks
-    )
+    return findings_of(table, checks)
 
 
 def _with_octets(table: pl.DataFrame, read: Callable[[pl.DataFrame], Octets]) -> pl.DataFrame:

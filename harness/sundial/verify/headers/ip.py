@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address
 
+import numpy as np
 import polars as pl
 
 from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP
-from sundial.verify.findings import findings
+from sundial.observe.octets import fold as fold_sums
+from sundial.verify.findings import Check, findings, findings_of, none
 from sundial.verify.groups import number_of
 from sundial.verify.headers.arp import Stretches
 
@@ -52,8 +54,6 @@ def check_ip(
         sent.filter(pl.col("eth_type") == IPV4)
         .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
         .with_columns(
-            call=pl.lit(None, pl.UInt32),
-            rows=pl.concat_list("row"),
             linux=_is_linux() | pl.col("machine").is_in(list(of_users)),
         )
     )
@@ -73,7 +73,7 @@ def check_ip(
     else:
         table = table.with_columns(pl.lit(False).alias(free) for free in _FREE.values())
     free_tos, free_df, free_ttl = map(pl.col, _FREE.values())
-    checks = [
+    checks: list[Check] = [
         ("ip.version", pl.col("ip_version") != 4, pl.lit("4"), pl.col("ip_version")),
         ("ip.hdr_len", pl.col("ip_header") != 20, pl.lit("20"), pl.col("ip_header")),
         ("ip.dsfield", (pl.col("ip_tos") != tos.fill_null(0)) & ~free_tos, tos.fill_null(0), pl.col("ip_tos")),
@@ -104,10 +104,7 @@ def check_ip(
     return pl.concat(
         [
             unreadable,
-            *(
-                findings(table, where.fill_null(False), pl.lit(name), pl.format("{}", expected), pl.format("{}", seen))
-                for name, where, expected, seen in checks
-            ),
+            findings_of(table, checks),
             _check_identifications(table, waits),
             _check_datagrams(table.filter(~pl.col("row").is_in(headless.implode())), waits, cut),
         ]
@@ -170,7 +167,7 @@ def _check_identifications(table: pl.DataFrame, waits: Stretches) -> pl.DataFram
     has 0. lwIP (ip4.c) counts the packets of a machine."""
     beginning = table.filter(pl.col("fragment_offset") == 0).select(
         "row", "time_ns", "end", "machine", "linux", "protocol", "source", "target", "source_port", "target_port",
-        "ip_id", "ip_flags", "tcp_flags", "icmp_type", "call", "rows", "inner", "offloads", "tcp_window", "tcp_length",
+        "ip_id", "ip_flags", "tcp_flags", "icmp_type", "inner", "offloads", "tcp_window", "tcp_length",
     )  # fmt: skip
     atomic = pl.col("ip_flags") & DONT_FRAGMENT != 0
     unnumbered = atomic & (pl.col("ip_id") == 0)
@@ -285,6 +282,9 @@ def _check_datagrams(table: pl.DataFrame, waits: Stretches, cut: pl.Series) -> p
     first = pl.col("fragment_offset") == 0
     # What no fragment shares an identification with is a datagram by itself: almost all, and nothing to gather.
     udp = udp.with_columns(number=number_of("end", "target", "ip_id"))
+    udp = udp.filter(~_plainly_whole(udp))
+    if udp.is_empty():
+        return none()
     in_parts = pl.col("number").is_in(udp.filter(~first | pl.col("more"))["number"].unique().implode())
     alone = udp.filter(~in_parts).select(
         *_SHARED,
@@ -357,6 +357,43 @@ def _check_datagrams(table: pl.DataFrame, waits: Stretches, cut: pl.Series) -> p
             ),
         ]
     )
+
+
+def _plainly_whole(udp: pl.DataFrame) -> pl.Series:
+    """Packets of each `number` whose datagrams are all there in order, with the right length and checksum: nearly all.
+    `udp`: in order of time."""
+    if udp.is_empty():
+        return pl.Series([], dtype=pl.Boolean)
+    columns = udp.select(
+        "number",
+        "data",
+        source=number_of("source"),
+        offset=pl.col("fragment_offset").cast(pl.Int64),
+        last=~pl.col("more"),
+        plain=(pl.col("data") > 0) & pl.col("ip_payload_sum").is_not_null() & ~pl.col("inner"),
+        sum=pl.col("ip_payload_sum").cast(pl.Int64).fill_null(0),
+        pseudo=pseudo_header(UDP, pl.lit(0)).fill_null(0),
+        length=pl.col("udp_length").cast(pl.Int64).fill_null(-1),
+        checksum=pl.col("udp_checksum").cast(pl.Int64).fill_null(0),
+    )
+    order = np.argsort(columns["number"].to_numpy(), kind="stable")
+    of = {name: columns[name].to_numpy()[order] for name in columns.columns}
+    before = np.arange(len(order)) - 1
+    number = np.append(True, of["number"][1:] != of["number"][:-1])
+    begins = number | (of["offset"] == 0)
+    ends = of["offset"] + of["data"]
+    continued = (of["offset"] == ends[before]) & (of["source"] == of["source"][before])
+    right = of["plain"] & np.where(begins, of["offset"] == 0, continued)
+    first = np.flatnonzero(begins)
+    behind = np.append(first[1:], len(order)) - 1
+    length, total = (np.add.reduceat(of[name], first) for name in ("data", "sum"))
+    datagram = np.logical_and.reduceat(right, first) & of["last"][behind]
+    datagram &= (of["length"][first] == length) & (of["checksum"][first] != 0)
+    datagram &= fold_sums(total + of["pseudo"][first] + length) == 0xFFFF
+    of_number = np.logical_and.reduceat(datagram, np.flatnonzero(number[first]))
+    found = np.zeros(len(order), np.bool_)
+    found[order] = of_number[np.cumsum(number) - 1]
+    return pl.Series(found)
 
 
 def checksum_wrong(total: pl.Expr, pseudo: pl.Expr, written: pl.Expr, *, finished: pl.Expr | None = None) -> pl.Expr:

@@ -199,7 +199,9 @@ def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame, network: Network | No
         .with_columns(end=pl.concat_str(pl.format("wire/{}.pcapng|", segment), "fate_adapter"))
     )
     own = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
-    sent = pl.concat([own, refused]).join(ports.filter(~pl.col("joins")), on="end", how="inner", maintain_order="left")
+    # What is one value for all frames stays one value where nothing is joined to them.
+    sent = own if refused.is_empty() else pl.concat([own, refused])
+    sent = sent.join(ports.filter(~pl.col("joins")), on="end", how="inner", maintain_order="left")
     own, _ = apart(sent, ports)
     if network is not None:
         own = _behind_places(own, network)
@@ -238,6 +240,8 @@ def _behind_places(sent: pl.DataFrame, network: Network) -> pl.DataFrame:
 def apart(sent: pl.DataFrame, ports: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """What machines have sent of their own, and the packets of others that those which forward have passed on."""
     routers = ports.filter("forwards").drop_nulls("address").group_by("machine").agg(known="address")
+    if routers.is_empty():
+        return sent, sent.clear()
     marked = sent.join(routers, on="machine", how="left", maintain_order="left").with_columns(
         other=pl.col("source").is_not_null() & (~pl.col("known").list.contains(pl.col("source"))).fill_null(False)
     )

@@ -8,7 +8,7 @@ import polars as pl
 from sundial.observe.headers import TCP
 from sundial.observe.tcp_options import BLOCKS, tcp_options
 from sundial.verify.corruption import Read
-from sundial.verify.findings import findings, none
+from sundial.verify.findings import Check, findings, findings_of, none
 from sundial.verify.headers.ip import checksum_wrong, pseudo_header
 from sundial.verify.headers.tcp_events import (
     ACK,
@@ -64,15 +64,13 @@ def check_tcp(
     end programs."""
     if not (frames["protocol"] == TCP).any():
         return none()
-    unreadable = sent.filter(
-        pl.col("protocol") == TCP, pl.col("fragment_offset") == 0, pl.col("tcp_header").is_null()
-    ).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
+    unreadable = sent.filter(pl.col("protocol") == TCP, pl.col("fragment_offset") == 0, pl.col("tcp_header").is_null())
     events = connection_events(frames, sent, ports)
-    fields = _check_fields(events.filter("out").with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")))
+    fields = _check_fields(events.filter("out"))
     options = tcp_options(events.select("row", "ip_header", "tcp_header"), read(events))
     history = with_history(with_positions(events.select(_HISTORY)), options)
     del events, options
-    own = history.filter("out").with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
+    own = history.filter("out")
     return pl.concat(
         [
             findings(unreadable, pl.lit(True), pl.lit("tcp"), pl.lit("a TCP header"), pl.lit("something else")),
@@ -82,18 +80,6 @@ def check_tcp(
             _check_options(own, history),
             _check_resets(own, history, killed=killed),
             none() if end_ns is None else _check_ends(history, frames, end_ns),
-        ]
-    )
-
-
-Check = tuple[str, pl.Expr, pl.Expr, pl.Expr]
-
-
-def _all(table: pl.DataFrame, checks: list[Check]) -> pl.DataFrame:
-    return pl.concat(
-        [
-            findings(table, where.fill_null(False), pl.lit(name), pl.format("{}", expected), pl.format("{}", seen))
-            for name, where, expected, seen in checks
         ]
     )
 
@@ -108,10 +94,11 @@ def of_no_socket() -> pl.Expr:
 def _check_fields(own: pl.DataFrame) -> pl.DataFrame:
     flags = pl.col("tcp_flags")
     length = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
+    own = own.with_columns(pseudo=pseudo_header(TCP, length))
     total = pl.col("ip_payload_sum").cast(pl.Int64)
-    wrong = checksum_wrong(total, pseudo_header(TCP, length), pl.col("tcp_checksum"), finished=of_no_socket())
+    wrong = checksum_wrong(total, pl.col("pseudo"), pl.col("tcp_checksum"), finished=of_no_socket())
     urgent = pl.col("tcp_urgent")
-    return _all(
+    return findings_of(
         own,
         [
             ("tcp.flags", ~flags.is_in(list(_LEGAL)), pl.lit("flags of a legal segment"), flags),
@@ -139,7 +126,7 @@ def _check_sequence(own: pl.DataFrame) -> pl.DataFrame:
     # Of a closed window: nothing, from the byte before it (Linux), or one byte of it (lwIP).
     probe = probing & (((data == 0) & (at == pl.col("acked_in") - 1)) | (data == 1))
     silent = alive & pl.col("isn").is_null()
-    return _all(
+    return findings_of(
         own,
         [
             ("tcp.connection", silent, pl.lit("a SYN before"), pl.lit("none")),
@@ -185,7 +172,7 @@ def _check_acknowledgements(own: pl.DataFrame, history: pl.DataFrame) -> pl.Data
     alive = ~pl.col("rst")
     opening = pl.col("tcp_flags") == SYN
     unheard = alive & ~opening & (pl.col("peer_isn").is_null() | heard.is_null())
-    return _all(
+    return findings_of(
         table,
         [
             ("tcp.ack", opening & (pl.col("tcp_ack") != 0), pl.lit("0 in a SYN"), pl.col("tcp_ack")),
@@ -293,7 +280,7 @@ def _check_options(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
             pl.format("{} blocks", "blocks"),
         ),
     ]
-    return pl.concat([_all(table, checks), _check_sacks(own, history)])
+    return pl.concat([findings_of(table, checks), _check_sacks(own, history)])
 
 
 def _check_sacks(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
@@ -358,7 +345,7 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame, *, killed: bool) -> 
     answers = alone & closed & (pl.col("asked") >= pl.col("turn")) & (pl.col("tcp_ack") == 0)
     answers &= pl.col("tcp_header") == 20
     right = (answers | refuses | gives_up).fill_null(False)
-    return _all(
+    return findings_of(
         table,
         [
             (

@@ -10,6 +10,7 @@ import polars as pl
 
 from sundial.observe.headers import TCP
 from sundial.verify.frames import INBOUND
+from sundial.verify.groups import number_of
 
 FIN, SYN, RST, PSH, ACK, URG = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 _WRAP, _HALF = 1 << 32, 1 << 31
@@ -51,14 +52,14 @@ def connection_events(frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFr
         fin=pl.col("tcp_flags") & FIN != 0,
         rst=pl.col("tcp_flags") & RST != 0,
     )
-    key = ["end", "peer", "near", "far"]
+    both = both.with_columns(flow=number_of("end", "peer", "near", "far"))
     opens = pl.col("tcp_flags") & (SYN | ACK | RST) == SYN
     fresh = pl.when(opens).then("tcp_seq").cast(pl.Int64)
-    known = fresh.forward_fill().shift(1).over(key, order_by=_ORDER)
+    known = fresh.forward_fill().shift(1).over("flow", order_by=_ORDER)
     both = both.with_columns(begins=opens & (pl.col("tcp_seq") != known.fill_null(-1)))
-    both = both.with_columns(turn=pl.col("begins").cum_sum().over(key, order_by=_ORDER))
-    numbers = both.select(*key, "turn").unique(maintain_order=True).with_row_index("conn")
-    return both.join(numbers, on=[*key, "turn"], how="left", maintain_order="left").sort("conn", *_ORDER)
+    both = both.with_columns(turn=pl.col("begins").cum_sum().over("flow", order_by=_ORDER))
+    numbers = both.select("flow", "turn").unique(maintain_order=True).with_row_index("conn")
+    return both.join(numbers, on=["flow", "turn"], how="left", maintain_order="left").sort("conn", *_ORDER)
 
 
 def with_positions(events: pl.DataFrame) -> pl.DataFrame:

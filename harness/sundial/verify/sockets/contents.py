@@ -21,7 +21,7 @@ from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.frames import turn
 from sundial.verify.sockets.protocol import Bytes, Files, Part, Setting, SocketProtocol
 
-_AT_ONCE = 4_000_000
+_AT_ONCE = 1_000_000
 """Bytes that are compared at once."""
 _SHOWN = 8
 """Bytes of a difference that a finding shows."""

@@ -251,7 +251,9 @@ def _quiet(run: RunDirectory, frames: pl.DataFrame) -> set[str]:
     end_ns = (run.counters or {}).get("virtual_ns")
     if run.clock != "virtual" or not isinstance(end_ns, int) or (network := network_of(run)) is None:
         return set()
-    last = dict(frames.filter(pl.col("fate").is_null()).group_by(machine()).agg(pl.col("time_ns").max()).iter_rows())
+    seen = frames.select("interface", "time_ns", "fate").filter(pl.col("fate").is_null())
+    at_ports = seen.group_by("interface").agg(pl.col("time_ns").max())
+    last = dict(at_ports.group_by(machine()).agg(pl.col("time_ns").max()).iter_rows())
     return {
         node.name
         for node in network.nodes

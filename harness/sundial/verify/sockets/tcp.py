@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.groups import number_of
 from sundial.verify.sockets.flows import TCP
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
@@ -29,7 +30,9 @@ def connections(frames: pl.DataFrame, *, from_midstream: bool = False) -> pl.Dat
     `from_midstream`: so has what a flow has before its first SYN, as the capture began later than the connection.
     """
     names = ("flow", "reply", "time_ns", "tcp_seq", "tcp_flags", "tcp_mss", "tcp_timestamp")
-    tcp = frames.filter(pl.col("protocol") == TCP, pl.col("flow").is_not_null(), pl.col("fate").is_null()).select(names)
+    tcp = frames.select(*names, "protocol", "fate").filter(
+        pl.col("protocol") == TCP, pl.col("flow").is_not_null(), pl.col("fate").is_null()
+    )
     syn = pl.col("tcp_flags") & SYN != 0
     openings = (
         tcp.filter(syn, ~pl.col("reply"))
@@ -89,6 +92,11 @@ def unopened(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     tcp = frames.select(*names, "target_port", "protocol", "fate").filter(
         pl.col("protocol") == TCP, pl.col("fate").is_null()
     )
+    # Between two ports, whichever way: where any data went, a connection opened. SYNs say when servers listened.
+    tcp = tcp.with_columns(between=number_of("source", "source_port") ^ number_of("target", "target_port"))
+    carrying = tcp.filter(pl.col("tcp_length") > 0)["between"].unique().implode()
+    tcp = tcp.with_columns(carries=pl.col("between").is_in(carrying)).drop("between")
+    tcp = tcp.filter(~pl.col("carries") | (pl.col("tcp_flags") & SYN != 0))
     asks = {"source": "client", "source_port": "client_port", "target": "address", "target_port": "port"}
     answers = {"target": "client", "target_port": "client_port", "source": "address", "source_port": "port"}
     both = pl.concat(
@@ -102,6 +110,7 @@ def unopened(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     )
     kind = pl.col("tcp_flags") & (SYN | RST | FIN)
     accepted = both.filter("reply", kind == SYN).group_by("address", "port").agg(accepted_ns=pl.col("time_ns").min())
+    both = both.filter(~pl.col("carries"))
     opening = ["client", "client_port", "address", "port"]
     refusal = (kind == pl.when("reply").then(RST).otherwise(SYN)) & (pl.col("tcp_length") == 0)
     early = pl.col("time_ns") < pl.col("accepted_ns")
@@ -276,19 +285,24 @@ def messages(segments: pl.DataFrame) -> pl.DataFrame:
     how many have more options than others; and the longest header.
     """
     fresh = pl.col("fresh") > 0
-    header = pl.col("tcp_header").cast(pl.Int64).filter(fresh)
-    with_header = pl.col("fresh").filter(fresh) + header
+    # Mostly nothing is sent again: groups need not be searched then.
+    once = bool((segments["fresh"] > 0).all())
+    new = pl.col("fresh") if once else pl.col("fresh").filter(fresh)
+    header = pl.col("tcp_header").cast(pl.Int64)
+    header = header if once else header.filter(fresh)
+    with_header = new + header
     return (
         segments.filter(pl.col("call").is_not_null())
         .group_by("call", "reply")
         .agg(
-            layout=pl.col("fresh").filter(fresh).cast(pl.String).str.join(","),
+            layout=new.cast(pl.String).str.join(","),
             count=fresh.sum(),
             bytes=pl.col("fresh").sum(),
             longest=pl.col("data").max(),
             header_most=header.max(),
             with_header_most=with_header.max(),
-            shorter=(with_header.slice(0, fresh.sum() - 1) < with_header.max()).sum(),
+            shorter=(with_header < with_header.max()).sum()
+            - (with_header.last() < with_header.max()).fill_null(False).cast(pl.UInt32),
             with_options=(header > header.min()).sum(),
             again=(~fresh).sum(),
             first_ns=pl.col("time_ns").min(),

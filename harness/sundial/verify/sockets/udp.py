@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from sundial.verify.groups import number_of, once
 from sundial.verify.sockets.flows import UDP, add_view, last_begun
 from sundial.verify.sockets.protocol import SocketProtocol
 
@@ -145,16 +146,26 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
     ]
     pieces = (
         attributed.filter(split)
-        .with_columns(datagram=pl.col("ip_id").cast(pl.Int64), item=item)
-        .sort("time_ns", "row")
-        .with_columns(copy=pl.int_range(pl.len()).over("call", "reply", "datagram", "fragment_offset"))
+        .select(
+            "call", "reply", "fragment_offset", "time_ns", "row", datagram=pl.col("ip_id").cast(pl.Int64), item=item
+        )
+        .pipe(_with_copies)
+        .sort("fragment_offset")
         .group_by(name)
         .agg(
-            layout=pl.col("item").sort_by("fragment_offset").str.join(","),
+            layout=pl.col("item").str.join(","),
             count=pl.len(),
             first_ns=pl.col("time_ns").min(),
             last_ns=pl.col("time_ns").max(),
-            rows=pl.col("row").sort_by("fragment_offset"),
+            rows=pl.col("row"),
         )
     )
     return pl.concat([*whole, pieces]).sort("call", "reply", "first_ns", "copy", "datagram")
+
+
+def _with_copies(fragments: pl.DataFrame) -> pl.DataFrame:
+    """Adds `copy`: which time a fragment of a datagram was seen, from 0; nearly all are seen once."""
+    key = ["call", "reply", "datagram", "fragment_offset"]
+    if once(fragments.select(number_of(*key)).to_series()).all():
+        return fragments.with_columns(copy=pl.lit(0, pl.Int64))
+    return fragments.sort("time_ns", "row").with_columns(copy=pl.int_range(pl.len()).over(key))

@@ -162,7 +162,12 @@ def content(part: Part, seen: Bytes) -> Bytes:
     inside = np.flatnonzero((places >= first) & (places < end))
     if len(inside):
         low, high = int(places[inside[0]]) - first, int(places[inside[-1]]) - first + 1
-        right[:, inside] = pattern(part.numbers["number"], low, high, text=form.text)
+        filled = pattern(part.numbers["number"], low, high, text=form.text)
+        # Nearly always one stretch, which numpy copies at once.
+        if inside[-1] - inside[0] + 1 == len(inside):
+            right[:, inside[0] : inside[-1] + 1] = filled
+        else:
+            right[:, inside] = filled
     if form.stamp is not None:
         free = (places >= form.stamp) & (places < form.stamp + WORD)
         right[:, free] = seen[:, free]

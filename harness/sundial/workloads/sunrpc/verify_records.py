@@ -47,7 +47,13 @@ def _read(messages: pl.DataFrame, streams: Streams) -> pl.DataFrame:
     """Fragment lengths from the marks of `messages`: call, reply, fragments."""
     side = ["call", "reply"]
     known = streams.places.select(*side, "begin").join(messages.select(*side, "expected_records"), on=side, how="inner")
-    marks = known.select(*side, mark=_marks(), size=_sizes()).explode("mark", "size", empty_as_null=True)
+    # Few are the ways in which messages are cut into records.
+    forms = known.select("expected_records").unique().with_columns(step=_steps(), size=_sizes())
+    marks = (
+        known.join(forms.explode("step", "size", empty_as_null=True), on="expected_records", how="left")
+        .with_columns(mark=pl.col("begin") + pl.col("step"))
+        .select(*side, "mark", "size")
+    )
     marks = marks.with_columns(last=pl.col("mark") == pl.col("mark").max().over(side))
     pieces = streams.segments.filter(pl.col("fresh") > 0).select(
         *side, "row", "capture", "frame", "pos", "stop", *PLACES
@@ -106,7 +112,6 @@ def _sizes() -> pl.Expr:
     return pl.col("expected_records").str.split(",").cast(pl.List(pl.Int64))
 
 
-def _marks() -> pl.Expr:
-    """Stream positions of the marks of a record that begins at `begin`."""
-    steps = _sizes().list.eval(pl.element().cum_sum().shift(1).fill_null(0) + pl.int_range(pl.len()) * MARK)
-    return steps + pl.col("begin")
+def _steps() -> pl.Expr:
+    """Bytes from where a record begins to each of its marks."""
+    return _sizes().list.eval(pl.element().cum_sum().shift(1).fill_null(0) + pl.int_range(pl.len()) * MARK)
