@@ -55,6 +55,29 @@ def check_machines(events: Sequence[Event], topology: Topology) -> Iterator[Inva
         first.setdefault(name, number)
 
 
+def check_carried_out(
+    machine: str,
+    event: Event,
+    events: Sequence[Event],
+    topology: Topology,
+    workloads: Sequence[WorkloadBase],
+    path: Path,
+) -> Iterator[Invalid]:
+    """Why `app: command` on a machine cannot carry out an event there."""
+    offs = offs_ns(events)
+    running = [each for each in workloads if each.app == _PROGRAMS and machine in each.machines]
+    ends_ns = event.ends_ns() or event.at
+    if machine not in topology.machines:
+        yield Invalid(path, f"there is no machine {machine!r}", ", ".join(topology.machines))
+    elif len(running) != 1:
+        count = "no workload" if not running else f"{len(running)} workloads, which follow each other,"
+        able = dict.fromkeys(name for each in workloads if each.app == _PROGRAMS for name in each.machines)
+        what = f"{machine!r} has {count} of app: {_PROGRAMS}, which carries it out"
+        yield Invalid(path, what, ", ".join(able) or f"a workload with app: {_PROGRAMS} on it")
+    elif ends_ns >= offs.get(machine, ends_ns + 1):
+        yield Invalid(path, f"{machine!r} is off at {TIME.show(ends_ns)}", f"before {TIME.show(offs[machine])}")
+
+
 def check_by_hand(machine: str, topology: Topology) -> Iterator[Invalid]:
     """Why a machine of a topology that is up cannot lose its power. It has the machine."""
     own = {

@@ -236,7 +236,9 @@ def _machine_arguments(spec: DomainSpec) -> Iterator[str]:
         yield from ("-device", f"virtserialport,bus=records.0,nr=2,chardev=exec,name={EXEC_PORT}")
     if spec.loopback is not None:
         yield from ("-device", f"virtserialport,bus=records.0,nr=3,chardev=loopback,name={LOOPBACK_PORT}")
-    transmit = "tx=timer,x-txtimer=1,ioeventfd=off," if spec.clock == "virtual" else ""
+    # A restored adapter that could announce itself has lost the timer for it: with the next reset, such as the one of a
+    # kernel that powers off, QEMU would end.
+    transmit = "tx=timer,x-txtimer=1,ioeventfd=off,guest_announce=off," if spec.clock == "virtual" else ""
     for number in range(len(spec.nics)):
         place = f"bus=pcie.0,addr={_FIRST_NIC_SLOT + number:#x}"
         mac = _DEVICE_MAC.format(number)

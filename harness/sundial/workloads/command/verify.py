@@ -30,6 +30,7 @@ from sundial.verify.sockets import flows, tcp
 from sundial.verify.sockets.conversations import Conversation, Conversations, Explained, conversations
 from sundial.verify.workload import FIGURES, Background, Verifier, WorkloadVerifier
 from sundial.workloads.command.model import Command, Port, port_number
+from sundial.workloads.command.verify_amounts import check_amounts
 from sundial.workloads.command.verify_clocks import check_clocks
 from sundial.workloads.command.verify_decoded import Absences, Decoded, decode, exchanges_of, services_of, unproven_of
 from sundial.workloads.command.verify_events import check_events, late_ns, pauses
@@ -173,6 +174,7 @@ def _check_records(
                 where = f"nodes/{machine}/programs/{name}.{stream}"
                 rows.append(Finding(None, where, f"the {len(data)} bytes of the records", f"{len(seen)} bytes"))
         rows += check_clocks(network.events, machine, own, run.nodes[machine].zero_ns, late.get(machine))
+        rows += check_amounts(network.events, machine, own, run.nodes[machine].zero_ns, late.get(machine))
         found += ran
     if exact:  # clocks of machines have one zero only there
         rows += check_order(workload, found)
