@@ -67,5 +67,5 @@ def _sizeless(experiment: Experiment, images: Mapping[str, Image]) -> Iterator[P
         words = f"{images[node.image].manifest['cmdline']} {node.cmdline or ''}".split()
         if [word for word in words if word.startswith("rootfstype=")][-1:] == ["rootfstype=ramfs"]:
             what = f"the root of {node.name!r} is a ramfs, which has no size"
-            allowed = "`cmdline: rootfstype=tmpfs` of the machine, which gives it half of the memory"
+            allowed = "`cmdline: rootfstype=tmpfs` and `memory: 192 MiB` of the machine: half of the memory is its size"
             yield Problem(what, field=f"timeline.{number}.fill_disk", allowed=allowed)

@@ -12,6 +12,7 @@ from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP
 from sundial.verify.findings import findings
 from sundial.verify.groups import number_of
 from sundial.verify.headers.arp import Stretches
+from sundial.verify.headers.igmp import HEADER, reports_of
 
 UNPROVEN = (
     "the identification of the first packet of a socket on Linux, which is random",
@@ -25,7 +26,7 @@ DONT_FRAGMENT, MORE_FRAGMENTS, RESERVED = 2, 1, 4
 LINUX_TTL, LWIP_TTL = 64, 255
 """IPDEFTTL of Linux (net/ip.h); IP_DEFAULT_TTL of lwIP (opt.h). They tell which of the two stacks a machine has."""
 ICMP_ERROR_TOS = 0xC0
-"""Linux: IPTOS_PREC_INTERNETCONTROL (net/ipv4/icmp.c)."""
+"""Linux: IPTOS_PREC_INTERNETCONTROL (net/ipv4/icmp.c, igmp.c)."""
 _TICK_NS = 4_000_000
 """Linux's CONFIG_HZ of 250: the generator moves on by up to one a tick between uses (net/ipv4/route.c,
 ip_idents_reserve)."""
@@ -73,9 +74,13 @@ def check_ip(
     else:
         table = table.with_columns(pl.lit(False).alias(free) for free in _FREE.values())
     free_tos, free_df, free_ttl = map(pl.col, _FREE.values())
+    # Linux (net/ipv4/igmp.c) sends them with an option, to the next router at most.
+    report = reports_of(of_users)
+    header = pl.when(report).then(HEADER).otherwise(20)
+    ttl, tos = pl.when(report).then(1).otherwise(ttl), pl.when(report).then(ICMP_ERROR_TOS).otherwise(tos)
     checks = [
         ("ip.version", pl.col("ip_version") != 4, pl.lit("4"), pl.col("ip_version")),
-        ("ip.hdr_len", pl.col("ip_header") != 20, pl.lit("20"), pl.col("ip_header")),
+        ("ip.hdr_len", pl.col("ip_header") != header, header, pl.col("ip_header")),
         ("ip.dsfield", (pl.col("ip_tos") != tos.fill_null(0)) & ~free_tos, tos.fill_null(0), pl.col("ip_tos")),
         ("ip.len", pl.col("ip_length") > least, pl.format("at most {}", least), pl.col("ip_length")),
         ("ip.len", pl.col("ip_length") < pl.col("ip_header"), pl.lit("the header at least"), pl.col("ip_length")),
@@ -83,7 +88,7 @@ def check_ip(
         ("ip.flags.df", (flags & DONT_FRAGMENT != fixed) & ~free_df, fixed, flags & DONT_FRAGMENT),
         ("ip.ttl", (pl.col("ip_ttl") != ttl) & ~free_ttl, ttl, pl.col("ip_ttl")),
         ("ip.checksum", ~pl.col("ip_checksum_right"), pl.lit("right"), pl.col("ip_checksum")),
-        ("ip.proto", ~protocol.is_in([ICMP, TCP, UDP]), pl.lit("ICMP, TCP or UDP"), protocol),
+        ("ip.proto", ~protocol.is_in([ICMP, TCP, UDP]) & ~report, pl.lit("ICMP, TCP or UDP"), protocol),
         ("ip.src", pl.col("source").ne_missing(pl.col("address")), pl.col("address"), pl.col("source")),
         (
             "ip.dst",

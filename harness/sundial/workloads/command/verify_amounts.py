@@ -4,6 +4,8 @@ taken what it says. Pure, of records."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,9 +16,15 @@ from sundial.workloads.command.verify_records import AMOUNT, RECORD
 
 PAGE = 4096
 TAKE, RELEASE = "take", "release"
-ROUGH_BYTES = 1 << 20
-"""By how much MemAvailable may differ from what is locked: pages for tables, lists of free pages by processor, and what
-the kernel keeps or drops of its caches (`si_mem_available`)."""
+_KEPT_BYTES = 1 << 20
+"""Tables of pages, and what the kernel drops of its caches meanwhile."""
+
+
+def rough_bytes(memory_bytes: int) -> int:
+    """By how much MemAvailable may differ from what was locked. A processor keeps freed pages up to the low watermark,
+    which do not count (Linux, mm/page_alloc.c: `zone_highsize`, `calculate_min_free_kbytes`)."""
+    least_kib = math.isqrt((memory_bytes >> 10) * 16)
+    return _KEPT_BYTES + least_kib * 1024 * 5 // 4
 
 
 def check_amounts(
@@ -25,9 +33,13 @@ def check_amounts(
     records: Sequence[Mapping[str, Any]],
     zero_ns: int,
     late_ns: int | None,
+    memory_bytes: int,
 ) -> Iterator[Finding]:
-    """All of one machine. `late_ns`: by how much one may begin late; None under the real clock."""
+    """All of one machine with so much memory. `late_ns`: by how much one may begin late; None under the real clock. One
+    that is due while another is carried out comes after it."""
     found = [each for each in records if each["type"] == AMOUNT]
+    free_ns = {id(each): before["at"] - zero_ns for before, each in itertools.pairwise(found)}
+    within = rough_bytes(memory_bytes)
     ended = any(each["type"] == RECORD for each in records)
     for amount in amounts(events, machine):
         what = f"amount {machine} timeline.{amount.number}"
@@ -40,10 +52,12 @@ def check_amounts(
             yield Finding(None, what, f"taken at {amount.at_ns} ns", f"{', '.join(verbs) or 'nothing'}{until}")
             continue
         for record, due_ns in zip(own, (amount.at_ns, amount.over_ns), strict=False):
-            yield from _check_time(what, record, due_ns or 0, zero_ns, late_ns)
-        yield from _check_taken(what, amount, own[0], exact=late_ns is not None)
+            waits_ns = max(0, free_ns.get(id(record), 0) - (due_ns or 0))
+            yield from _check_time(what, record, due_ns or 0, zero_ns, None if late_ns is None else waits_ns + late_ns)
+        exact = None if late_ns is None else 0 if amount.path is not None else within
+        yield from _check_taken(what, amount, own[0], exact)
         for record in own[1:]:
-            yield from _check_released(what, amount, own[0], record, exact=late_ns is not None)
+            yield from _check_released(what, own[0], record, exact)
     for each in found:
         yield Finding(None, f"amount {machine} timeline.{each['number']}", "none", f"{each['verb']} at {each['at']} ns")
 
@@ -58,29 +72,27 @@ def _check_time(
         yield Finding(None, what, expected, f"due at {record['due']} ns, {late} ns late, over at {at_ns} ns")
 
 
-def _check_taken(what: str, amount: Amount, record: Mapping[str, Any], *, exact: bool) -> Iterator[Finding]:
+def _check_taken(what: str, amount: Amount, record: Mapping[str, Any], within: int | None) -> Iterator[Finding]:
     before, taken = record["before"], record["holds"] - record["held"]
     asked = max(0, before - (amount.leave or 0)) if amount.bytes is None else amount.bytes
     pages = -(-asked // PAGE) * PAGE
     if taken != pages:
         yield Finding(None, what, f"{pages} bytes taken of {before}", f"{taken} bytes")
-    if exact:
-        yield from _check_free(what, amount, before - taken, record["after"])
+    yield from _check_free(what, before - taken, record["after"], within)
 
 
 def _check_released(
-    what: str, amount: Amount, taken: Mapping[str, Any], record: Mapping[str, Any], *, exact: bool
+    what: str, taken: Mapping[str, Any], record: Mapping[str, Any], within: int | None
 ) -> Iterator[Finding]:
     if (record["held"], record["holds"]) != (taken["holds"], taken["held"]):
         expected = f"{taken['holds']} bytes before, {taken['held']} afterwards"
         yield Finding(None, f"{what} end", expected, f"{record['held']} and {record['holds']}")
-    elif exact:
-        gained = record["held"] - record["holds"]
-        yield from _check_free(f"{what} end", amount, record["before"] + gained, record["after"])
+        return
+    gained = record["held"] - record["holds"]
+    yield from _check_free(f"{what} end", record["before"] + gained, record["after"], within)
 
 
-def _check_free(what: str, amount: Amount, expected: int, seen: int) -> Iterator[Finding]:
-    """What is free: of a file system to the byte, since nothing else runs meanwhile."""
-    within = 0 if amount.path is not None else ROUGH_BYTES
-    if abs(seen - expected) > within:
+def _check_free(what: str, expected: int, seen: int, within: int | None) -> Iterator[Finding]:
+    """What is free. Of a file system it is known to the byte, since nothing else runs meanwhile; None: not at all."""
+    if within is not None and abs(seen - expected) > within:
         yield Finding(None, what, f"{expected} bytes free, within {within}", f"{seen} bytes")

@@ -12,7 +12,7 @@ from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
 from sundial.observe.programs import fnv1a
 from sundial.plan.jobs import build_jobs
-from sundial.workloads.command.verify_amounts import ROUGH_BYTES, check_amounts
+from sundial.workloads.command.verify_amounts import check_amounts, rough_bytes
 from sundial.workloads.command.verify_records import are_records
 
 SCENARIO = """\
@@ -106,7 +106,7 @@ def _records() -> list[Record]:
 def _findings(folder: Path, records: list[Record], late_ns: int | None = MS) -> list[str]:
     assert are_records(records)
     events = _load(folder, FILL, TAKE).network.events
-    return [each.field for each in check_amounts(events, "client", records, ZERO, late_ns)]
+    return [each.field for each in check_amounts(events, "client", records, ZERO, late_ns, 96 * MIB)]
 
 
 def test_amounts_as_the_timeline_says_have_no_finding(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ FILLED, EMPTIED, TAKEN = "amount client timeline.0", "amount client timeline.0 e
         (1, {"holds": 4096}, [EMPTIED]),
         (1, {"due": 2 * S}, [FILLED]),
         (2, {"holds": 10001}, [TAKEN]),
-        (2, {"after": 60 * MIB + ROUGH_BYTES}, [TAKEN]),
+        (2, {"after": 60 * MIB + rough_bytes(96 * MIB)}, [TAKEN]),
     ],
 )
 def test_what_differs_from_the_timeline_is_found(tmp_path: Path, place: int, change: Record, fields: list[str]) -> None:
@@ -144,6 +144,15 @@ def test_what_differs_from_the_timeline_is_found(tmp_path: Path, place: int, cha
 
 def test_an_event_without_a_record_is_found(tmp_path: Path) -> None:
     assert _findings(tmp_path, _records()[3:]) == [FILLED, TAKEN]
+
+
+def test_what_is_due_while_another_is_carried_out_comes_after_it(tmp_path: Path) -> None:
+    records = _records()
+    records[1]["late"] = 400 * MS
+    records[0]["at"], records[1]["at"] = (ZERO + 3 * S + after for after in (399 * MS, 500 * MS))
+    assert _findings(tmp_path, records) == []
+    records[0]["at"] -= 2 * MS
+    assert _findings(tmp_path, records) == [FILLED]
 
 
 def test_what_is_free_under_the_real_clock_is_not_compared(tmp_path: Path) -> None:
