@@ -20,7 +20,7 @@ from sundial.model.clock_events import CLOCK_VERBS, OnClocks, check_clock_fields
 from sundial.model.fields import NAMED, PORT, PORT_ALLOWED, Flag, In, Strict, Text
 from sundial.model.impairments import Impairments
 from sundial.model.invalid import Invalid, Path
-from sundial.model.machine_events import MACHINE_VERBS, POWER_OFF, OnMachines, check_machines
+from sundial.model.machine_events import MACHINE_VERBS, POWER_OFF, POWER_ON, OnMachines, check_machines
 from sundial.model.program_events import PROGRAM_VERBS, OnPrograms, check_fields
 from sundial.units import TIME
 
@@ -68,9 +68,9 @@ class When(Strict):
 
 
 class Event(Impairments, OnPrograms, OnAmounts, OnClocks, OnMachines, When):
-    """One event: `impair` with impairments, `cut`, `heal` or `partition` of segments; `power_off` of a machine;
-    `step_clock`, `drift_clock`, `fill_disk` or `take_memory` of one; `pause`, `continue`, `kill` or `restart` of a
-    program."""
+    """One event: `impair` with impairments, `cut`, `heal` or `partition` of segments; `power_off` or `power_on` of a
+    machine; `step_clock`, `drift_clock`, `fill_disk` or `take_memory` of one; `pause`, `continue`, `kill` or `restart`
+    of a program."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -201,8 +201,8 @@ def _check(event: Event, number: int, topology: Topology, end_ns: int | None) ->
         yield Invalid((*path, "at"), f"the run is over by {TIME.show(end_ns)}", f"before {TIME.show(end_ns)}")
     if verb == HEAL and event.for_ is not None:
         yield Invalid((*path, "for"), "heal is not for a time", "for of cut or partition")
-    if verb == POWER_OFF and event.for_ is not None:
-        yield Invalid((*path, "for"), "power_off lasts to the end of the run", "leave it out")
+    if verb in MACHINE_VERBS and event.for_ is not None:
+        yield Invalid((*path, "for"), f"{verb} lasts to the end of the run", "leave it out")
     yield from check_fields(event, verb, path)
     yield from check_clock_fields(event, verb, path)
     yield from check_amount_fields(event, verb, path)
@@ -374,6 +374,8 @@ def _state(events: Sequence[Event], segment: SegmentBase, at_ns: int) -> State:
             cut |= set(touched)
         elif event.verb == POWER_OFF:
             off |= {end for end in segment.ports if _owner(end) == event.power_off}
+        elif event.verb == POWER_ON:
+            off -= {end for end in segment.ports if _owner(end) == event.power_on}
         elif event.verb == PARTITION:
             partition = tuple(
                 tuple(end for end in segment.ports if _owner(end) in group) for group in event.partition or ()
@@ -400,8 +402,8 @@ def _target(event: Event, segments: Mapping[str, SegmentBase]) -> tuple[str | No
 
 def _concerns(event: Event, name: str, segments: Mapping[str, SegmentBase]) -> bool:
     """Whether an event changes what a segment does."""
-    if event.verb == POWER_OFF:
-        return any(_owner(port) == event.power_off for port in segments[name].ports)
+    if event.verb in MACHINE_VERBS:
+        return any(_owner(port) == event.power_of for port in segments[name].ports)
     return _target(event, segments)[0] == name
 
 

@@ -107,6 +107,7 @@ LEFT_OUT: dict[str, str] = {
     "step_clock": "as power_off",
     "take_memory": "as power_off",
     "power_off": "of machines with app: command alone, which no case has: tests/run/test_programs_vm.py",
+    "power_on": "refused in scenarios: tests/run/test_watch_vm.py",
     "name": "the file's",
     "on": "as hosts",
     "root": "as cmdline: tests/run/test_roots_vm.py",

@@ -60,7 +60,9 @@ def check_ip(
     )
     flags, protocol = pl.col("ip_flags"), pl.col("protocol")
     ttl = pl.when("linux").then(LINUX_TTL).otherwise(LWIP_TTL)
-    tos = pl.when(pl.col("linux") & (protocol == ICMP) & pl.col("icmp_type").is_in([3, 11])).then(ICMP_ERROR_TOS)
+    report = reports_of(of_users)
+    errors = pl.col("linux") & (protocol == ICMP) & pl.col("icmp_type").is_in([3, 11])
+    tos = pl.when(errors | report).then(ICMP_ERROR_TOS)
     whole = (pl.col("fragment_offset") == 0) & (flags & MORE_FRAGMENTS == 0)
     # Linux sets DF where a packet fits (path MTU discovery), but for its answers to echo requests; lwIP never does.
     fits = pl.when(protocol != ICMP).then(DONT_FRAGMENT)
@@ -74,10 +76,9 @@ def check_ip(
     else:
         table = table.with_columns(pl.lit(False).alias(free) for free in _FREE.values())
     free_tos, free_df, free_ttl = map(pl.col, _FREE.values())
-    # Linux (net/ipv4/igmp.c) sends them with an option, to the next router at most.
-    report = reports_of(of_users)
+    # Linux (net/ipv4/igmp.c) sends reports with an option, to the next router at most.
     header = pl.when(report).then(HEADER).otherwise(20)
-    ttl, tos = pl.when(report).then(1).otherwise(ttl), pl.when(report).then(ICMP_ERROR_TOS).otherwise(tos)
+    ttl = pl.when(report).then(1).otherwise(ttl)
     checks = [
         ("ip.version", pl.col("ip_version") != 4, pl.lit("4"), pl.col("ip_version")),
         ("ip.hdr_len", pl.col("ip_header") != header, header, pl.col("ip_header")),
