@@ -81,6 +81,42 @@ static size_t last_words(const struct program *program, char *text, size_t size)
     return length;
 }
 
+/* Whether a process is one that a program left to this one, which is the subreaper. */
+static bool is_left(pid_t pid)
+{
+    for (size_t i = 0; i < program_count; i++)
+        if (programs[i].pid == pid || programs[i].check == pid)
+            return false;
+    return true;
+}
+
+/* Processes whose parent this one is, with its programs or without; each gets `number`. */
+static size_t children(bool left_alone, int number)
+{
+    DIR *processes = opendir("/proc");
+    struct dirent *entry;
+    size_t count = 0;
+
+    while (processes != NULL && (entry = readdir(processes)) != NULL) {
+        char path[64];
+        int parent = 0;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%.20s/stat", entry->d_name);
+        if (atoi(entry->d_name) <= 0 || (file = fopen(path, "re")) == NULL)
+            continue;
+        if (fscanf(file, "%*d (%*[^)]) %*c %d", &parent) == 1 && parent == (int)getpid() &&
+            (!left_alone || is_left(atoi(entry->d_name)))) {
+            kill(atoi(entry->d_name), number);
+            count++;
+        }
+        fclose(file);
+    }
+    if (processes != NULL)
+        closedir(processes);
+    return count;
+}
+
 /* All that the workload left behind on this machine, programs that took other process groups too.
  */
 static void kill_all(void)
@@ -88,32 +124,9 @@ static void kill_all(void)
     for (size_t i = 0; i < program_count; i++)
         if (programs[i].pid > 0 && programs[i].state != PROGRAM_ENDED)
             program_kill(&programs[i]);
-    for (;;) {
-        DIR *processes = opendir("/proc");
-        struct dirent *entry;
-        bool found = false;
-
-        while (processes != NULL && (entry = readdir(processes)) != NULL) {
-            char path[64];
-            int parent = 0;
-            FILE *file;
-
-            snprintf(path, sizeof(path), "/proc/%.20s/stat", entry->d_name);
-            if (atoi(entry->d_name) <= 0 || (file = fopen(path, "re")) == NULL)
-                continue;
-            if (fscanf(file, "%*d (%*[^)]) %*c %d", &parent) == 1 && parent == (int)getpid()) {
-                kill(atoi(entry->d_name), SIGKILL);
-                found = true;
-            }
-            fclose(file);
-        }
-        if (processes != NULL)
-            closedir(processes);
-        if (!found)
-            return;
+    while (children(false, SIGKILL) > 0)
         while (waitpid(-1, NULL, 0) < 0 && errno == EINTR)
             continue;
-    }
 }
 
 static _Noreturn void give_up(const struct program *program, const char *what)
@@ -187,10 +200,7 @@ static void look_at(struct program *program, uint64_t now)
         if (!program_start(program, now)) {
             char what[MESSAGE];
 
-            snprintf(
-                what, sizeof(what), "%.300s: %s",
-                json_string_value(json_array_get(json_object_get(program->options, "argv"), 0)),
-                strerror(errno));
+            snprintf(what, sizeof(what), "%.300s: %s", program_word(program), strerror(errno));
             give_up(program, what);
         }
         if (program->service)
@@ -234,6 +244,24 @@ static uint64_t next_look(const struct program *program, uint64_t now)
     }
 }
 
+/* A program has ended by itself. */
+static void look_why_it_ended(struct program *program, bool starting)
+{
+    char what[MESSAGE];
+
+    if (program_is_unknown(program)) {
+        snprintf(what, sizeof(what), "%.300s: %s", program_word(program), strerror(ENOENT));
+        give_up(program, what);
+    }
+    if (program->service && program->wait_status == 0)
+        program->background = children(true, 0) > 0;
+    if (starting)
+        give_up(program, program->background
+                             ? "went into the background before it was ready; a service must stay "
+                               "in the foreground"
+                             : "ended before it was ready");
+}
+
 static void reap(void)
 {
     struct signalfd_siginfo info;
@@ -254,8 +282,8 @@ static void reap(void)
             for (int k = 0; k < 2; k++)
                 while (program->outputs[k].file >= 0 && program_read(program, &program->outputs[k]))
                     continue;
-            if (starting && program->state == PROGRAM_ENDED && !program->hit && !stopping)
-                give_up(program, "ended before it was ready");
+            if (program->state == PROGRAM_ENDED && !program->hit && !stopping)
+                look_why_it_ended(program, starting);
             if (program->state == PROGRAM_ENDED)
                 events_end(program, now);
             break;
@@ -375,7 +403,7 @@ static void run(void)
         }
         for (size_t i = 0; i < program_count; i++)
             look_at(&programs[i], now);
-        if (!stopping && (events_look(now) || clocks_look(now)))
+        if (!stopping && (events_look(now) || clocks_look(now) || amounts_look(now)))
             continue;
         /* A program may wait for one that stands behind it in the list. */
         for (size_t i = 0; i < program_count; i++)
@@ -393,7 +421,7 @@ static void run(void)
         for (size_t i = 0; i < program_count; i++)
             next = earlier(next, next_look(&programs[i], now));
         if (!stopping)
-            next = earlier(earlier(next, events_next()), clocks_next());
+            next = earlier(earlier(next, amounts_next()), earlier(events_next(), clocks_next()));
         wait_until(next);
     }
     kill_all();
@@ -429,6 +457,7 @@ static void take_options(const json_t *options)
     const json_t *list = json_object_get(options, "programs");
     const json_t *events = json_object_get(options, "events");
     const json_t *clocks = json_object_get(options, "clocks");
+    const json_t *taken = json_object_get(options, "amounts");
     const char *zero = getenv("SUNDIAL_ZERO_NS");
     const char *path;
     size_t index;
@@ -446,7 +475,8 @@ static void take_options(const json_t *options)
     zero_ns = zero == NULL ? clock_now_ns() : strtoull(zero, NULL, 10);
     events_take(events, programs, program_count, zero_ns);
     clocks_take(clocks, zero_ns);
-    if (json_array_size(events) + json_array_size(clocks) > 0)
+    amounts_take(taken, zero_ns);
+    if (json_array_size(events) + json_array_size(clocks) + json_array_size(taken) > 0)
         program_never_delays();
 }
 

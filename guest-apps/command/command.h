@@ -56,7 +56,8 @@ struct program {
     uint64_t kill_ns; /* when SIGKILL follows the first signal; 0: no signal was sent */
     int wait_status;
     bool timed_out, stopped, line_seen;
-    bool announced; /* that it is ready (service) or has ended (job) */
+    bool background; /* its first process ended, and others went on */
+    bool announced;  /* that it is ready (service) or has ended (job) */
     bool paused;
     bool hit;   /* an event sent it a signal that ends programs */
     bool again; /* it starts again after its end */
@@ -92,6 +93,12 @@ bool program_is_ready(struct program *program);
 
 /* Starts the process of its readiness command; -1: it cannot be executed. */
 pid_t program_check(const struct program *program);
+
+/* What it executes. */
+const char *program_word(const struct program *program);
+
+/* Whether it has ended because neither its PATH nor busybox has such a program. */
+bool program_is_unknown(const struct program *program);
 
 /* Sends its first signal to its process group; SIGKILL follows after the grace. */
 void program_end(struct program *program, uint64_t now);
@@ -140,6 +147,20 @@ bool clocks_drift(void);
 
 /* Records what the clock is in the end, if there were changes. */
 void clocks_end(void);
+
+/* amounts.c */
+
+/* `options`: what is filled and taken, in time. */
+void amounts_take(const json_t *options, uint64_t zero);
+
+/* Fills, takes or releases a piece of what is due; false if nothing was. */
+bool amounts_look(uint64_t now);
+
+/* When the next one is due; UINT64_MAX: none is. */
+uint64_t amounts_next(void);
+
+/* In a program's process: the kernel may kill it again where memory is short. */
+void amounts_leave_child(void);
 
 /* tell.c: what machines say to one another, in frames that no wire carries. */
 

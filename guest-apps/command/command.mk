@@ -4,7 +4,7 @@
 
 COMMAND_APPS = command
 EXTRAS += $(COMMAND_APPS)
-COMMAND_SOURCES = $(addprefix command/,clocks.c command.c events.c program.c ready.c tell.c) common/clock.c common/samples.c runner/base64.c
+COMMAND_SOURCES = $(addprefix command/,amounts.c clocks.c command.c events.c program.c ready.c tell.c) common/clock.c common/samples.c runner/base64.c
 
 $(OUT)/command-apps $(OUT)/command-apps.symbols: $(COMMAND_SOURCES:%.c=$(OUT)/objects/%.o)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson

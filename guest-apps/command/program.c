@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@ enum {
     WORDS = 256,
     PIECE = 3 * 1024, /* of an output in one record */
     CANNOT_START = 127,
+    PATH_MOST = 512,
     KEPT_MOST = 1 << 20, /* bytes of an output that are recorded by default */
     ENOUGH_MS = 1000,
     STARTING_PRIORITY = 1, /* of a process until it is its program: this one waits for it */
@@ -31,6 +33,7 @@ static bool punctual;
 
 static const uint64_t FNV_BASIS = 0xcbf29ce484222325, FNV_PRIME = 0x100000001b3;
 static const char BUSYBOX[] = "/bin/busybox";
+static const char PATH[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 long long command_number(const json_t *object, const char *name, long long absent)
 {
@@ -103,6 +106,52 @@ static void execute(char **words)
     }
 }
 
+const char *program_word(const struct program *program)
+{
+    return json_string_value(json_array_get(json_object_get(program->options, "argv"), 0));
+}
+
+static bool is_in(const char *folder, size_t length, const char *name)
+{
+    char path[PATH_MOST];
+
+    snprintf(path, sizeof(path), "%.*s/%s", (int)length, folder, name);
+    return access(path, X_OK) == 0;
+}
+
+static bool busybox_has(const char *name)
+{
+    char line[PATH_MOST];
+    FILE *list = popen("/bin/busybox --list", "re");
+    bool found = false;
+
+    while (list != NULL && fgets(line, sizeof(line), list) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        found = found || strcmp(line, name) == 0;
+    }
+    return list == NULL || pclose(list) != 0 || found;
+}
+
+bool program_is_unknown(const struct program *program)
+{
+    const json_t *own = json_object_get(json_object_get(program->options, "env"), "PATH");
+    const char *path = json_is_string(own) ? json_string_value(own) : getenv("PATH");
+    const char *name = program_word(program);
+
+    /* busybox ends like this where it is called by a name that it does not have. */
+    if (!WIFEXITED(program->wait_status) || WEXITSTATUS(program->wait_status) != CANNOT_START ||
+        strchr(name, '/') != NULL)
+        return false;
+    for (path = path == NULL ? PATH : path; *path != '\0'; path += strspn(path, ":")) {
+        size_t length = strcspn(path, ":");
+
+        if (is_in(path, length, name))
+            return false;
+        path += length;
+    }
+    return !busybox_has(name);
+}
+
 static void make_folders(const char *path)
 {
     char *copy = strdup(path);
@@ -135,7 +184,7 @@ static bool take_environment(const struct program *program)
              (const char *[]){"SUNDIAL_APP", "SUNDIAL_STEP", "SUNDIAL_ZERO_NS", NULL};
          *own != NULL; own++)
         unsetenv(*own);
-    setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 0);
+    setenv("PATH", PATH, 0);
     json_object_foreach (json_object_get(program->options, "env"), name, value)
         setenv(name, json_string_value(value), 1);
     if (directory == NULL)
@@ -159,6 +208,7 @@ static _Noreturn void become(const struct program *program, const json_t *array,
 
     if (punctual)
         sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){STARTING_PRIORITY});
+    amounts_leave_child();
     setpgid(0, 0);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -246,7 +296,7 @@ static void forget_life(struct program *program)
     program->state = state;
     json_array_append_new(program->lives, life);
     program->ready_ns = program->end_ns = program->kill_ns = 0;
-    program->line_seen = program->hit = program->paused = false;
+    program->line_seen = program->hit = program->paused = program->background = false;
     for (int i = 0; i < 2; i++) {
         struct output *output = &program->outputs[i];
 
@@ -422,6 +472,8 @@ void program_report(const struct program *program)
     json_object_set_new(line, "stopped", json_boolean(program->stopped));
     json_object_set_new(line, "stdout", output_object(&program->outputs[0]));
     json_object_set_new(line, "stderr", output_object(&program->outputs[1]));
+    if (program->background)
+        json_object_set_new(line, "background", json_true());
     if (json_array_size(program->lives) > 0)
         json_object_set(line, "before", program->lives);
     samples_put(line);

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from recipe.commands import commands
 from recipe.errors import HostLacks, RecipeError, exit_status
 from recipe.locks import locked, scratch_in
 
@@ -125,7 +126,8 @@ def build(name: str, recipe: str, out: Path, cache: Path, release: Path | None =
     with locked(out.with_name(f".{out.name}.lock"), f"another build of {out}"):
         with scratch_in(cache) as scratch:
             contents = module.make(Workspace(scratch, cache, release))
-        text = json.dumps(_manifest(name, recipe, contents), indent=2) + "\n"
+            names = commands(contents.initrd, scratch)
+        text = json.dumps(_manifest(name, recipe, contents, names), indent=2) + "\n"
         out.mkdir(parents=True, exist_ok=True)
         parts = {"kernel": contents.kernel, "initrd": contents.initrd}
         for file, data in (contents.beside | parts | {"manifest.json": text.encode()}).items():
@@ -133,7 +135,7 @@ def build(name: str, recipe: str, out: Path, cache: Path, release: Path | None =
             (out / f".{file}").replace(out / file)
 
 
-def _manifest(name: str, recipe: str, contents: Contents) -> dict[str, object]:
+def _manifest(name: str, recipe: str, contents: Contents, names: list[str] | None) -> dict[str, object]:
     files = {"kernel": contents.kernel, "initrd": contents.initrd}
     return {
         "version": 1,
@@ -142,6 +144,7 @@ def _manifest(name: str, recipe: str, contents: Contents) -> dict[str, object]:
         "kernel_release": contents.kernel_release,
         "cmdline": contents.cmdline,
         **contents.facts,
+        **({} if names is None else {"commands": names}),
         "sha256": {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
         "bytes": {file: len(data) for file, data in files.items()},
         "compiler": contents.compiler or _compiler_version(),

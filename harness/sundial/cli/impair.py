@@ -11,7 +11,7 @@ import click
 from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table, say
 from sundial.errors import BadInput
-from sundial.model.machine_events import POWER_OFF
+from sundial.model.machine_events import MACHINE_VERBS, POWER_OFF, POWER_ON
 from sundial.model.overrides import parse_override
 from sundial.model.source import Source, validate
 from sundial.model.timeline import CUT, HEAL, IMPAIR, PARTITION, WIRE_VERBS, Event, Happened
@@ -105,22 +105,22 @@ def partition(segment: str, groups: tuple[str, ...], topology: str | None, as_js
 
 
 @click.command(cls=Verb)
-@click.argument("state", type=click.Choice(["off"]))
+@click.argument("state", type=click.Choice(["off", "on"]))
 @click.argument("machine", shell_complete=completion.MACHINES)
 @_up
 @as_json
 def power(state: str, machine: str, topology: str | None, as_json: bool) -> None:
-    """Cut the power of MACHINE, as if its plug were pulled. Frames to it are lost; it does not start again.
+    """Cut the power of MACHINE, as if its plug were pulled, or boot it again. Frames to one that is off are lost.
 
     \b
     sundial power off server
-    sundial power off server --json
+    sundial power on server
     """
-    _change({POWER_OFF: machine}, (), topology, as_json=as_json)
+    _change({POWER_OFF if state == "off" else POWER_ON: machine}, (), topology, as_json=as_json)
 
 
 def _change(written: Mapping[str, Any], values: Sequence[str], topology: str | None, *, as_json: bool) -> None:
-    verb = next(verb for verb in (*WIRE_VERBS, POWER_OFF) if verb in written)
+    verb = next(verb for verb in (*WIRE_VERBS, *MACHINE_VERBS) if verb in written)
     source = Source("", verb, {"at": "0 ns", **written})
     for value in values:
         override = parse_override(value, verb, "loss=5%")

@@ -30,7 +30,7 @@ COMMANDS = {
     "cut": "Cut a port or segment that is up.",
     "heal": "Heal what is cut or partitioned.",
     "partition": "Partition a segment that is up.",
-    "power": "Cut the power of a machine that is up.",
+    "power": "Cut the power of a machine that is up, or boot it again.",
     "virsh": "Query machines that are up with virsh's commands.",
     "down": "Take down machines that are up.",
     "run": "Run a scenario, verify it, and write its report.",

@@ -16,6 +16,8 @@ _STYLING = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x07\x08\r\x7f
 """What a shell and a kernel write for a terminal's sake; left out of what is quoted."""
 _PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*|^PANIC\b[^\r\n]*", re.MULTILINE)
 """Linux's words, and SSS-CORE's."""
+_STOPPED = re.compile(rb"^(?:\[ *\d+\.\d+\] )?reboot: (Power down|Restarting system|System halted)", re.MULTILINE)
+"""Linux' words when a program has called reboot(2)."""
 _OVERLAP = 64
 _PIECE = 1 << 18
 _LINE_MOST = 4096
@@ -102,6 +104,8 @@ class PanicWatch(GrowingFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._rest = b""
+        self.stopped: str | None = None
+        """The kernel's words of a program that powered its machine off, restarted it or halted it."""
 
     def look(self) -> str | None:
         """Read what is new; the panic's line once there is one."""
@@ -109,6 +113,8 @@ class PanicWatch(GrowingFile):
         for piece in self.read_new():
             text = self._rest + piece
             found = _PANIC.search(text)
+            stopped = _STOPPED.search(text)
+            self.stopped = self.stopped or (stopped and _shown(stopped[1]))
             self._rest = text[-_OVERLAP:] if found is None else text[found.start() :][:_LINE_MOST]
         if found is None:
             found = _PANIC.search(self._rest)

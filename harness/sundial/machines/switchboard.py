@@ -28,21 +28,24 @@ class Switchboard:
     """The command ports of all machines of a topology."""
 
     def __init__(self) -> None:
-        self._ports: list[_Port] = []
+        self._ports: dict[Path, _Port] = {}
         self._runs = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="switchboard", daemon=True)
         self._thread.start()
         self._runs.wait()
 
     def serve(self, port: Path, callers: Path, *, streams: bool) -> None:
-        """Serve callers on the socket `callers` from the guest behind `port`. Raises OSError."""
-        served = _Port(streams)
+        """Serve callers on the socket `callers` from the guest behind `port`, instead of one that was there before.
+        Raises OSError."""
+        served, before = _Port(streams), self._ports.pop(callers, None)
+        if before is not None:
+            self._call(before.close())
         self._call(served.open(port, callers))
-        self._ports.append(served)
+        self._ports[callers] = served
 
     def close(self) -> None:
         """No more callers; those that wait get an error."""
-        for port in self._ports:
+        for port in self._ports.values():
             self._call(port.close())
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from sundial.model.fields import NAMED, In, Strict
 from sundial.model.invalid import Invalid, Path
-from sundial.model.machine_events import offs_ns
+from sundial.model.machine_events import check_carried_out
 from sundial.units import TIME, Quantity
 
 if TYPE_CHECKING:
@@ -92,24 +92,15 @@ def check_clock_fields(event: Event, verb: str, path: Path) -> Iterator[Invalid]
 
 def check_clocks(events: Sequence[Event], topology: Topology, workloads: Sequence[WorkloadBase]) -> Iterator[Invalid]:
     """Invalid events on clocks, in their order. All have passed `check_clock_fields`."""
-    offs = offs_ns(events)
     until: dict[str, tuple[int, int]] = {}
     for number, event in sorted(enumerate(events), key=lambda item: item[1].at):
         machine = event.clock_of
         if not machine:
             continue
         path: Path = ("timeline", number, event.verb or "")
-        running = [each for each in workloads if each.app == "command" and machine in each.machines]
-        if machine not in topology.machines:
-            yield Invalid(path, f"there is no machine {machine!r}", ", ".join(topology.machines))
-        elif len(running) != 1:
-            count = "no workload" if not running else f"{len(running)} workloads, which follow each other,"
-            able = dict.fromkeys(name for each in workloads if each.app == "command" for name in each.machines)
-            what = f"{machine!r} has {count} of app: command, which carries it out"
-            yield Invalid(path, what, ", ".join(able) or "a workload with app: command on it")
-        elif (event.ends_ns() or event.at) >= offs.get(machine, event.at + TIME.most + 1):
-            what = f"{machine!r} is off at {TIME.show(event.ends_ns() or event.at)}"
-            yield Invalid(path, what, f"before {TIME.show(offs[machine])}")
+        wrong = next(check_carried_out(machine, event, events, topology, workloads, path), None)
+        if wrong is not None:
+            yield wrong
         elif event.verb == DRIFT:
             if machine in until and event.at < until[machine][0]:
                 what = f"the clock of {machine!r} drifts already, by timeline.{until[machine][1]}"

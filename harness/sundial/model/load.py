@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sundial.errors import BadInput
 from sundial.model import catalog
+from sundial.model.amount_events import check_amounts
 from sundial.model.check import check_clock, check_topology
 from sundial.model.clock_events import check_clocks
 from sundial.model.experiment import Experiment, check_traces, resolve_workloads
@@ -108,6 +109,7 @@ def _experiment(
     _refuse(written, findings or list(check_traces(workloads, network, topology.clock)))
     _refuse(written, list(check_power(scenario.timeline, workloads, network, topology.clock)))
     _refuse(written, list(check_clocks(scenario.timeline, topology, workloads)))
+    _refuse(written, list(check_amounts(scenario.timeline, topology, network, workloads)))
     return Experiment(
         scenario=scenario.model_copy(update={"workloads": workloads}),
         topology=topology,

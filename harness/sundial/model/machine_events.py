@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from sundial.model.topology import Clock, Topology
     from sundial.model.workload import WorkloadBase
 
-POWER_OFF = "power_off"
-MACHINE_VERBS = (POWER_OFF,)
+POWER_OFF, POWER_ON = "power_off", "power_on"
+MACHINE_VERBS = (POWER_OFF, POWER_ON)
 
 _CUT = "cut"
 """A segment whose cables can be cut knows machines that are off."""
@@ -31,6 +31,13 @@ class OnMachines(Strict):
     power_off: Annotated[str, NAMED] | None = None
     """Machine whose power is cut, to the end of the run. It sends nothing from then on, and what its adapters hold is
     lost, as are frames to it. Its memory is lost, and its files, which are in memory."""
+    power_on: Annotated[str, NAMED] | None = None
+    """Machine that is off and boots again, of a topology that is up under the real clock (`sundial power on`)."""
+
+    @property
+    def power_of(self) -> str | None:
+        """The machine whose power it cuts or gives back."""
+        return self.power_off or self.power_on
 
 
 def offs_ns(events: Sequence[Event]) -> Mapping[str, int]:
@@ -39,24 +46,51 @@ def offs_ns(events: Sequence[Event]) -> Mapping[str, int]:
 
 
 def check_machines(events: Sequence[Event], topology: Topology) -> Iterator[Invalid]:
-    """Invalid events on machines, in their order."""
-    first: dict[str, int] = {}
-    for number, event in enumerate(events):
-        if event.verb not in MACHINE_VERBS or event.power_off is None:
+    """Invalid events on machines, in time."""
+    off: dict[str, int] = {}
+    for number, event in sorted(enumerate(events), key=lambda item: item[1].at):
+        name = event.power_of
+        if event.verb not in MACHINE_VERBS or name is None:
             continue
-        path: Path = ("timeline", number, POWER_OFF)
-        name = event.power_off
+        path: Path = ("timeline", number, event.verb)
         if name not in topology.machines:
             yield Invalid(path, f"there is no machine {name!r}", ", ".join(topology.machines))
-        elif name in first:
-            yield Invalid(path, f"{name!r} is off already, by timeline.{first[name]}", "once for each machine")
+        elif event.verb == POWER_ON:
+            if off.pop(name, None) is None:
+                yield Invalid(path, f"{name!r} is not off", "after power_off")
+        elif name in off:
+            yield Invalid(path, f"{name!r} is off already, by timeline.{off[name]}", "once, or after power_on")
         elif event.at == 0:
             yield Invalid((*path[:-1], "at"), f"{name!r} does not run before 0 ns", "a later time, such as 2 s")
-        first.setdefault(name, number)
+        else:
+            off[name] = number
 
 
-def check_by_hand(machine: str, topology: Topology) -> Iterator[Invalid]:
-    """Why a machine of a topology that is up cannot lose its power. It has the machine."""
+def check_carried_out(
+    machine: str,
+    event: Event,
+    events: Sequence[Event],
+    topology: Topology,
+    workloads: Sequence[WorkloadBase],
+    path: Path,
+) -> Iterator[Invalid]:
+    """Why `app: command` on a machine cannot carry out an event there."""
+    offs = offs_ns(events)
+    running = [each for each in workloads if each.app == _PROGRAMS and machine in each.machines]
+    ends_ns = event.ends_ns() or event.at
+    if machine not in topology.machines:
+        yield Invalid(path, f"there is no machine {machine!r}", ", ".join(topology.machines))
+    elif len(running) != 1:
+        count = "no workload" if not running else f"{len(running)} workloads, which follow each other,"
+        able = dict.fromkeys(name for each in workloads if each.app == _PROGRAMS for name in each.machines)
+        what = f"{machine!r} has {count} of app: {_PROGRAMS}, which carries it out"
+        yield Invalid(path, what, ", ".join(able) or f"a workload with app: {_PROGRAMS} on it")
+    elif ends_ns >= offs.get(machine, ends_ns + 1):
+        yield Invalid(path, f"{machine!r} is off at {TIME.show(ends_ns)}", f"before {TIME.show(offs[machine])}")
+
+
+def check_by_hand(verb: str, machine: str, topology: Topology) -> Iterator[Invalid]:
+    """Why a machine of a topology that is up cannot lose its power, or boot again. It has the machine."""
     own = {
         name: segment.kind
         for name, segment in topology.segments.items()
@@ -65,11 +99,13 @@ def check_by_hand(machine: str, topology: Topology) -> Iterator[Invalid]:
     stiff = [name for name in own if _CUT not in topology.segments[name].knobs]
     if topology.clock != "real":
         what = "under clock: virtual the other machines would wait for it"
-        yield Invalid((POWER_OFF,), what, "power_off in the timeline of a scenario; or clock: real")
+        yield Invalid((verb,), what, "power_off in the timeline of a scenario; or clock: real")
     elif stiff:
-        yield Invalid((POWER_OFF,), f"{stiff[0]!r} is a {own[stiff[0]]}, which does not know machines that are off")
+        yield Invalid((verb,), f"{stiff[0]!r} is a {own[stiff[0]]}, which does not know machines that are off")
     elif len(own) != 1:
-        yield Invalid((POWER_OFF,), f"{machine!r} is on {len(own)} segments, which change one by one", "one segment")
+        yield Invalid((verb,), f"{machine!r} is on {len(own)} segments, which change one by one", "one segment")
+    elif verb == POWER_ON and topology.machines[machine].on is not None:
+        yield Invalid((verb,), f"{machine!r} is on another host, where it does not start again", "one of this host")
 
 
 def check_power(
@@ -78,6 +114,10 @@ def check_power(
     """Invalid events on machines for the parts that these have in the run. The topology has all of them."""
     offs = offs_ns(events)
     for number, event in enumerate(events):
+        if event.power_on is not None:
+            what = "a machine boots only once in a run: its kernel would begin its clock and all that it counts again"
+            allowed = "`sundial power on` of a topology that is up under the real clock"
+            yield Invalid(("timeline", number, POWER_ON), what, allowed)
         if event.power_off is not None:
             yield from _check(network.node(event.power_off), workloads, network, clock, ("timeline", number, POWER_OFF))
     last = [number for number, event in enumerate(events) if event.power_off is not None]

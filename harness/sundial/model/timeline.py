@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from sundial.model.amount_events import AMOUNT_VERBS, OnAmounts, check_amount_fields
 from sundial.model.clock_events import CLOCK_VERBS, OnClocks, check_clock_fields
 from sundial.model.fields import NAMED, PORT, PORT_ALLOWED, Flag, In, Strict, Text
 from sundial.model.impairments import Impairments
 from sundial.model.invalid import Invalid, Path
-from sundial.model.machine_events import MACHINE_VERBS, POWER_OFF, OnMachines, check_machines
+from sundial.model.machine_events import MACHINE_VERBS, POWER_OFF, POWER_ON, OnMachines, check_machines
 from sundial.model.program_events import PROGRAM_VERBS, OnPrograms, check_fields
 from sundial.units import TIME
 
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 Rule = Literal["cut", "off", "partition"]
 IMPAIR, CUT, HEAL, PARTITION = "impair", "cut", "heal", "partition"
 WIRE_VERBS = (IMPAIR, CUT, HEAL, PARTITION)
-VERBS = (*WIRE_VERBS, *MACHINE_VERBS, *CLOCK_VERBS, *PROGRAM_VERBS)
+CARRIED_OUT = (*CLOCK_VERBS, *AMOUNT_VERBS, *PROGRAM_VERBS)
+"""What machines carry out by themselves."""
+VERBS = (*WIRE_VERBS, *MACHINE_VERBS, *CARRIED_OUT)
 
 _Name = Annotated[str, NAMED]
 _PLACE = Text(
@@ -64,9 +67,10 @@ class When(Strict):
     """Segment to partition."""
 
 
-class Event(Impairments, OnPrograms, OnClocks, OnMachines, When):
-    """One event: `impair` with impairments, `cut`, `heal` or `partition` of segments; `power_off` of a machine;
-    `step_clock` or `drift_clock` of one; `pause`, `continue`, `kill` or `restart` of a program."""
+class Event(Impairments, OnPrograms, OnAmounts, OnClocks, OnMachines, When):
+    """One event: `impair` with impairments, `cut`, `heal` or `partition` of segments; `power_off` or `power_on` of a
+    machine; `step_clock`, `drift_clock`, `fill_disk` or `take_memory` of one; `pause`, `continue`, `kill` or `restart`
+    of a program."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -148,7 +152,7 @@ class State:
 def states_of(events: Sequence[Event], segments: Mapping[str, SegmentBase]) -> dict[str, tuple[State, ...]]:
     """The states after the first one of each segment that events concern; these are valid."""
     found = {}
-    events = [event for event in events if event.verb not in (*PROGRAM_VERBS, *CLOCK_VERBS)]
+    events = [event for event in events if event.verb not in CARRIED_OUT]
     for name, segment in segments.items():
         own = [event for event in events if _concerns(event, name, segments)]
         if own:
@@ -197,10 +201,11 @@ def _check(event: Event, number: int, topology: Topology, end_ns: int | None) ->
         yield Invalid((*path, "at"), f"the run is over by {TIME.show(end_ns)}", f"before {TIME.show(end_ns)}")
     if verb == HEAL and event.for_ is not None:
         yield Invalid((*path, "for"), "heal is not for a time", "for of cut or partition")
-    if verb == POWER_OFF and event.for_ is not None:
-        yield Invalid((*path, "for"), "power_off lasts to the end of the run", "leave it out")
+    if verb in MACHINE_VERBS and event.for_ is not None:
+        yield Invalid((*path, "for"), f"{verb} lasts to the end of the run", "leave it out")
     yield from check_fields(event, verb, path)
     yield from check_clock_fields(event, verb, path)
+    yield from check_amount_fields(event, verb, path)
     needless = [
         *((name, IMPAIR) for name in ("from", "reset", *Impairments.model_fields) if verb != IMPAIR),
         *(("segment", PARTITION) for _ in range(verb != PARTITION)),
@@ -369,6 +374,8 @@ def _state(events: Sequence[Event], segment: SegmentBase, at_ns: int) -> State:
             cut |= set(touched)
         elif event.verb == POWER_OFF:
             off |= {end for end in segment.ports if _owner(end) == event.power_off}
+        elif event.verb == POWER_ON:
+            off -= {end for end in segment.ports if _owner(end) == event.power_on}
         elif event.verb == PARTITION:
             partition = tuple(
                 tuple(end for end in segment.ports if _owner(end) in group) for group in event.partition or ()
@@ -395,8 +402,8 @@ def _target(event: Event, segments: Mapping[str, SegmentBase]) -> tuple[str | No
 
 def _concerns(event: Event, name: str, segments: Mapping[str, SegmentBase]) -> bool:
     """Whether an event changes what a segment does."""
-    if event.verb == POWER_OFF:
-        return any(_owner(port) == event.power_off for port in segments[name].ports)
+    if event.verb in MACHINE_VERBS:
+        return any(_owner(port) == event.power_of for port in segments[name].ports)
     return _target(event, segments)[0] == name
 
 

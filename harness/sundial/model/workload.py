@@ -93,6 +93,16 @@ class Serving(Strict):
     """SO_SNDBUF and SO_RCVBUF."""
 
 
+@dataclass(frozen=True)
+class Named:
+    """A program that is searched by its name."""
+
+    machine: str
+    name: str
+    path: Path
+    """The field that has it, in the workload."""
+
+
 class WorkloadBase(Strict):
     """Fields of every workload."""
 
@@ -120,6 +130,11 @@ class WorkloadBase(Strict):
     def parties(self) -> tuple[str, ...]:
         """All machines that have a part in it. `clients` is resolved."""
         return self.machines or tuple(dict.fromkeys((*self.clients, self.server)))
+
+    @property
+    def commands(self) -> Sequence[Named]:
+        """Programs that it starts by a name, where nothing can have written them before."""
+        return ()
 
     @property
     def tcp_ports(self) -> Mapping[int, object]:

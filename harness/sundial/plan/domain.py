@@ -128,6 +128,8 @@ class DomainSpec:
     """Policy for harness/confine, which then takes the place of the emulator."""
     run_as: tuple[int, int] | None = None
     """User and group of QEMU under a system libvirtd; None: libvirt's choice."""
+    again: bool = False
+    """True if it was started before: its console and its samples go on."""
     dials: bool = False
     """True if `console` and `samples` are unix sockets that QEMU dials: the machine is on another host."""
 
@@ -214,7 +216,7 @@ def _devices(domain: ET.Element, spec: DomainSpec) -> None:
     else:
         serial = ET.SubElement(devices, "serial", type="unix")
         ET.SubElement(serial, "source", mode="bind", path=str(spec.console_socket))
-        ET.SubElement(serial, "log", file=str(spec.console), append="off")
+        ET.SubElement(serial, "log", file=str(spec.console), append="on" if spec.again else "off")
     ET.SubElement(serial, "target", type="isa-serial", port="0")
     ET.SubElement(devices, "memballoon", model="none")
 
@@ -236,7 +238,9 @@ def _machine_arguments(spec: DomainSpec) -> Iterator[str]:
         yield from ("-device", f"virtserialport,bus=records.0,nr=2,chardev=exec,name={EXEC_PORT}")
     if spec.loopback is not None:
         yield from ("-device", f"virtserialport,bus=records.0,nr=3,chardev=loopback,name={LOOPBACK_PORT}")
-    transmit = "tx=timer,x-txtimer=1,ioeventfd=off," if spec.clock == "virtual" else ""
+    # A restored adapter that could announce itself has lost the timer for it: with the next reset, such as the one of a
+    # kernel that powers off, QEMU would end.
+    transmit = "tx=timer,x-txtimer=1,ioeventfd=off,guest_announce=off," if spec.clock == "virtual" else ""
     for number in range(len(spec.nics)):
         place = f"bus=pcie.0,addr={_FIRST_NIC_SLOT + number:#x}"
         mac = _DEVICE_MAC.format(number)
@@ -271,6 +275,7 @@ def _run_arguments(spec: DomainSpec) -> Iterator[str]:
         where = f"mem-path={escaped(spec.disk.path)},size={spec.disk.size}"
         yield from ("-object", f"memory-backend-file,id=root,share=on,readonly=on,{where}")
     samples = "socket,id=samples,server=off" if spec.dials else "file,id=samples"
+    samples += ",append=on" if spec.again else ""
     yield from ("-chardev", f"{samples},path={escaped(spec.samples)}")
     if spec.exec_socket is not None:
         yield from ("-chardev", f"socket,id=exec,server=on,wait=off,path={escaped(spec.exec_socket)}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import Any
 from sundial import faults
 from sundial.errors import BadInput, InternalError, Interrupted, RunFailed, SundialError
 from sundial.machines.bootfiles import BootFiles, boot_files, root_of
-from sundial.machines.images import Images, PinnedImages
+from sundial.machines.images import Image, Images, PinnedImages
 from sundial.machines.recipes import asked
 from sundial.machines.roots import Roots
 from sundial.model.network import Network, Node
@@ -82,6 +82,8 @@ class Order:
     recipe: str | None = None
     """Recipe of the checkout's images; None: the chosen one."""
     stirring: Stirring = CALM
+    check_images: Callable[[Mapping[str, Image]], None] = lambda images: None
+    """Raises BadInput where the images lack what the run needs."""
 
 
 class BringUp:
@@ -93,6 +95,7 @@ class BringUp:
         known = _images(order, session.places)
         names = dict.fromkeys(node.image for node in order.network.nodes)
         images = {name: known.ensure(name, say) for name in names}
+        order.check_images(images)
         hosts = [session.host(name, uri) for name, uri in order.network.hosts.items()]
         # KVM can be tried on this host alone; machines on another run as these do.
         wanted: Accelerator = "tcg" if hosts and order.accelerator == "auto" else order.accelerator

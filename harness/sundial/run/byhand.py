@@ -39,7 +39,8 @@ class ByHand:
             raise BadInput(error.errors()[0]["msg"]) from None
         for wrong in check_timeline([*self._events, event], self._topology, None):
             raise BadInput(wrong.what, field=str(wrong.path[-1]), allowed=wrong.allowed)
-        for wrong in () if event.power_off is None else check_by_hand(event.power_off, self._topology):
+        machine, verb = event.power_of, event.verb or ""
+        for wrong in () if machine is None else check_by_hand(verb, machine, self._topology):
             raise BadInput(wrong.what, field=str(wrong.path[-1]), allowed=wrong.allowed)
         segments = self._topology.segments
         name = segment_of(event, segments)

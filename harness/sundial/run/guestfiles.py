@@ -16,7 +16,7 @@ from sundial import SAMPLES_LINE_BYTES
 from sundial.machines.console import GrowingFile, PanicWatch
 from sundial.machines.waiting import WALL, Clock
 from sundial.run.loopback import LOOPBACK
-from sundial.run.supervisor import GuestExceeded, GuestFailed, MachinePanicked
+from sundial.run.supervisor import GuestExceeded, GuestFailed, MachinePanicked, MachineStopped
 from sundial.units import SIZE
 
 SAMPLES_BYTES = 2 << 30
@@ -28,7 +28,7 @@ BYTES_PER_S = 64 << 20
 RATE_S = 1.0
 """Least interval of a rate's measurement."""
 
-Fault = MachinePanicked | GuestFailed | GuestExceeded
+Fault = MachinePanicked | MachineStopped | GuestFailed | GuestExceeded
 
 WORDS_MOST = 1000
 """Characters of an error line to quote."""
@@ -179,6 +179,8 @@ class GuestFiles:
         line = self._panics.look()
         if line is not None:
             found.append(MachinePanicked(self.machine, line))
+        elif self._panics.stopped is not None:
+            found.append(MachineStopped(self.machine, self._panics.stopped))
         found += self._samples.look()
         self.excess = self.excess or self._look_for_excess()
         if self.excess is not None:

@@ -26,11 +26,11 @@ from typing import Any
 
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.command import run_command
-from sundial.machines.hypervisor import LifecycleEvent
+from sundial.machines.hypervisor import Happening, LifecycleEvent
 from sundial.machines.switchboard import Switchboard
 from sundial.machines.waiting import WALL, Clock, in_parallel
 from sundial.model.images import IMAGES
-from sundial.model.machine_events import POWER_OFF
+from sundial.model.machine_events import POWER_OFF, POWER_ON
 from sundial.plan.build import plan_topology
 from sundial.plan.request import Kept, KeptMachine, UpRequest
 from sundial.run import certification, runner
@@ -142,28 +142,42 @@ class Keeper:
                 if fabric is None:
                     raise RunFailed("the fabric does not run", machine="fabric")
                 now_ns = int(fabric.counters().get("virtual_ns", 0))
-                made = self._by_hand.apply(event, now_ns, self._power_cut(event, fabric.change))
+                made = self._by_hand.apply(event, now_ns, self._power(event, fabric.change))
                 self._bring_up.document.changed(self._by_hand.to_json())
                 return {"event": made.model_dump(mode="json", exclude_none=True)}
         except SundialError as error:
             return {"failed": error.to_json()}
+        except OSError as error:
+            return {"failed": RunFailed(f"does not start again: {error}").to_json()}
         return {"segments": {name: shown(state) for name, state in self._by_hand.states().items()}}
 
-    def _power_cut(self, event: Mapping[str, Any], change: Change) -> Change:
-        """`change`, before which the machine that an event names loses its power: what it still sent would be lost by
-        the wire alone."""
-        machine = event.get(POWER_OFF)
+    def _power(self, event: Mapping[str, Any], change: Change) -> Change:
+        """`change`, before which the machine that an event names loses its power, since what it still sent would be
+        lost by the wire alone; or after which it boots again."""
+        machine = event.get(POWER_OFF) or event.get(POWER_ON)
         if machine is None:
             return change
+        rig = self._bring_up.rig
 
         def change_without_it(segment: str, changed: Mapping[str, Any]) -> int:
-            if machine in self._ended:
-                raise BadInput(f"{machine!r} has ended already", field=POWER_OFF)
             self._ended[machine] = OFF_BY_HAND
-            self._bring_up.rig.machines[machine].destroy()
+            rig.machines[machine].destroy()
             return change(segment, changed)
 
-        return change_without_it
+        def change_with_it(segment: str, changed: Mapping[str, Any]) -> int:
+            at_ns = change(segment, changed)
+            rig.start_again(machine)
+            self._ended.pop(machine, None)
+            self._serve(machine)
+            return at_ns
+
+        return change_without_it if POWER_OFF in event else change_with_it
+
+    def _serve(self, machine: str) -> None:
+        """Take commands for a machine. Raises OSError."""
+        rig = self._bring_up.rig
+        streams = IMAGES[rig.plan.network.node(machine).image].streams_commands
+        self._switchboard.serve(rig.exec_socket(machine), rig.commands_socket(machine), streams=streams)
 
     def _boot(self) -> None:
         """Wait until each guest has answered a command."""
@@ -177,7 +191,7 @@ class Keeper:
         def answers(name: str) -> None:
             streams = images[name].streams_commands
             try:
-                self._switchboard.serve(rig.exec_socket(name), rig.commands_socket(name), streams=streams)
+                self._serve(name)
                 run_command(rig.commands_socket(name), name, images[name].greeting, BOOT_S, streams=streams)
             except OSError as error:
                 raise RunFailed(f"does not accept commands: {error.strerror}", machine=name) from error
@@ -214,7 +228,9 @@ class Keeper:
                 raise RunFailed(f"ended by itself with status {event.status}: {event.said}", machine="fabric")
             if isinstance(event, LifecycleEvent):
                 ended = rig.ended(event)
-                if ended is not None:
+                if event.happening is Happening.STARTED:
+                    guests.renew(event.machine)
+                if ended is not None and not (event.machine not in self._ended and rig.runs(event.machine)):
                     self._note(panics(files))
                     by_hand = self._ended.get(ended.machine) == OFF_BY_HAND
                     if not by_hand and event.reason != SHUT_DOWN and ended.report != "aborted":

@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -170,16 +171,25 @@ class Rig:
     def _guests(self) -> list[int]:
         return [pid for machine in self.machines.values() if (pid := machine.pid()) is not None]
 
-    def resume(self, start_order: Sequence[str] = ()) -> None:
-        """Start all guests. Raises RunFailed."""
-        for node in ordered(self.plan.network.nodes, start_order):
-            machine = self.machines[node.name]
+    def resume(self, start_order: Sequence[str] = (), *, only: bool = False) -> None:
+        """Start all guests, or only those of `start_order`. Raises RunFailed."""
+        for name in start_order if only else [node.name for node in ordered(self.plan.network.nodes, start_order)]:
+            machine = self.machines[name]
             try:
                 machine.resume()
             except MonitorError as error:
                 # On a busy host a short run may end before the monitor answers. Its event has the result.
                 if not _ends(machine):
                     raise self._failed(machine, str(error)) from error
+
+    def start_again(self, machine: str) -> None:
+        """Boot a machine whose QEMU has ended, under the real clock; console and samples go on. Raises RunFailed."""
+        self._start(self.plan.network.node(machine), None, again=True)
+        self.resume([machine], only=True)
+
+    def runs(self, machine: str) -> bool:
+        """Whether a machine is there."""
+        return self.machines[machine].state() is not MachineState.GONE
 
     def zero_ns(self, machine: str) -> int:
         """The guest clock's reading at zero of the run's axis; 0 if unknown (real clock)."""
@@ -234,7 +244,7 @@ class Rig:
         if cut is not None:
             raise cut
 
-    def _start(self, node: Node, snapshot: Snapshot | None) -> None:
+    def _start(self, node: Node, snapshot: Snapshot | None, *, again: bool = False) -> None:
         folder = self._node_folder(node.name)
         if node.host is not None:
             self.machines[node.name] = self.sites[node.host].start(
@@ -252,7 +262,7 @@ class Rig:
             job = job.model_copy(update={"zero_ns": zero_ns})
         (self.folder / f"job-{node.name}").write_bytes(encode_job(job))
         (folder / "job.json").write_text(json.dumps(job.document(), indent=1) + "\n")
-        spec = self._spec(node, folder, snapshot)
+        spec = replace(self._spec(node, folder, snapshot), again=again)
         xml = domain_xml(spec)
         (folder / "domain.xml").write_text(xml)
         machine = self._session.hypervisor.start(node.name, xml)

@@ -29,7 +29,7 @@ from sundial.run.checker import run_check
 from sundial.run.directory import RunFolder, claim_exactly, claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import look_at_all
 from sundial.run.interrupts import Interrupts
-from sundial.run.needs import require_for
+from sundial.run.needs import require_for, require_of_images
 from sundial.run.rig import ordered
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import (
@@ -38,6 +38,7 @@ from sundial.run.supervisor import (
     FabricStands,
     Failed,
     JobDone,
+    MachineStopped,
     Supervisor,
     Tick,
     Verdict,
@@ -111,6 +112,7 @@ def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
         images=request.images,
         recipe=request.recipe,
         stirring=request.trial or CALM,
+        check_images=lambda images: require_of_images(experiment, images),
     )
 
 
@@ -187,7 +189,14 @@ class Run:
 
     def _look(self) -> list[Event]:
         """What guests have written of themselves since the last look."""
-        return [*look_at_all(self._files, may_give_up=self._failures_allowed)]
+        found: list[Event] = [*look_at_all(self._files, may_give_up=self._failures_allowed)]
+        return [replace(each, programs=self._programs(each.machine)) if isinstance(each, MachineStopped) else each
+                for each in found]  # fmt: skip
+
+    def _programs(self, machine: str) -> tuple[str, ...]:
+        """Names of the programs in a machine's job."""
+        steps = self._plan.jobs[machine].steps
+        return tuple(each["name"] for step in steps for each in step.options.get("programs") or ())
 
     def _watch(self, supervisor: Supervisor) -> Verdict:
         """The loop: events in their order, and regular checks of the guests' files."""

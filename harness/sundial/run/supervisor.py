@@ -17,6 +17,7 @@
                 machine lost                      failed, the machine named, with what was lost
                 kernel panic                      running: it still prints its trace; failed, the machine named, when
                                                   the machine has ended, or after PANIC_S
+                a program stopped its machine     as a kernel panic: powered off, restarted or halted
                 too much output                   failed, the machine named
                 hung                              failed, the machine named
     finishing   fabric ended with status 0        finished, or finished without machines that were late
@@ -69,6 +70,16 @@ class MachinePanicked:
 
     machine: str
     line: str
+
+
+@dataclass(frozen=True)
+class MachineStopped:
+    """A program has powered its machine off, restarted or halted it; `line` has the words of the guest's kernel."""
+
+    machine: str
+    line: str
+    programs: tuple[str, ...] = ()
+    """Those of the machine's job, where they have names."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,7 @@ class Tick:
 Event = (
     MachineEnded
     | MachinePanicked
+    | MachineStopped
     | GuestFailed
     | GuestExceeded
     | JobDone
@@ -228,7 +240,7 @@ class Supervisor:
         self._finished: Finished | None = None
         self._finishing_since = 0.0
         self._victim: tuple[float, MachineEnded | FabricEnded] | None = None
-        self._panic: tuple[float, MachinePanicked] | None = None
+        self._panic: tuple[float, MachinePanicked | MachineStopped] | None = None
         self._failing = Failing()
 
     def handle(self, event: Event, now: float) -> Verdict | None:
@@ -271,7 +283,7 @@ class Supervisor:
                 self._victim = self._victim or (now, event)
             case MachineEnded(machine, how):
                 return Failed(f"the machine ended before the run: {how}", machine)
-            case MachinePanicked():
+            case MachinePanicked() | MachineStopped():
                 self._panic = (now, event)
             case GuestExceeded(machine, message):
                 return Failed(message, machine, whose="run")
@@ -293,10 +305,12 @@ class Supervisor:
         return None
 
     @staticmethod
-    def _after_panic(since: float, panic: MachinePanicked, event: Event, now: float) -> Failed | None:
+    def _after_panic(since: float, panic: MachinePanicked | MachineStopped, event: Event, now: float) -> Failed | None:
         gone = isinstance(event, MachineEnded) and event.machine == panic.machine
         if not gone and now - since < PANIC_S:
             return None
+        if isinstance(panic, MachineStopped):
+            return Failed(_stopped(panic), panic.machine, whose="run")
         return Failed(f"its kernel panicked: {panic.line}", panic.machine, whose="run")
 
     def _finishing(self, event: Event, now: float) -> Verdict | None:
@@ -314,6 +328,14 @@ def too_late(deadline_ns: int, finished: Finished) -> Failed:
     message = f"the scenario's deadline of {deadline_ns / 1e9:g} s passed; still waiting for {', '.join(late)}"
     machine = late[0] if len(late) == 1 else None
     return Failed(message, machine, whose="run", virtual_ns=finished.virtual_ns)
+
+
+def _stopped(event: MachineStopped) -> str:
+    what = {"Power down": "powered the machine off", "Restarting system": "restarted the machine"}
+    done = what.get(event.line, "halted the machine")
+    who = f"program {event.programs[0]}" if len(event.programs) == 1 else "a program"
+    among = f"; its programs: {', '.join(event.programs)}" if len(event.programs) > 1 else ""
+    return f"{who} {done}{among}"
 
 
 def _fabric_failure(event: FabricEnded) -> Failed:

@@ -81,12 +81,18 @@ class GuestWatch:
 
     def __init__(self, machines: Machines, files: Sequence[GuestFiles]) -> None:
         self._machines = machines
+        self._files = {file.machine: file for file in files}
         self._watched = {file.machine: (file, Watchdog()) for file in files}
 
     def look(self, now: float) -> Hung | None:
         """The first machine that hangs."""
         found = [dog.look(guest_signs(self._machines, [file]), now) for file, dog in self._watched.values()]
         return next((hung for hung in found if hung is not None), None)
+
+    def renew(self, machine: str) -> None:
+        """Watch a machine that has been started, perhaps again."""
+        if machine in self._files:
+            self._watched[machine] = self._files[machine], Watchdog()
 
     def forget(self, machine: str) -> None:
         """Stop watching an ended machine."""

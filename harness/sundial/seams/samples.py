@@ -160,6 +160,8 @@ class Program(Form):
     """True if it was ended because all jobs had ended."""
     stdout: Written
     stderr: Written
+    background: Literal[True] | None = None
+    """A service ended with status 0 and left processes behind; left out if not."""
     before: Items[Life] | None = None
     """Lives before the last one, of which `start` to `signal` are; left out without any."""
 
@@ -213,6 +215,31 @@ class Clock(Form):
     """From the reading before to that afterwards, in ns."""
 
 
+class Amount(Form):
+    """A machine has filled a file system or taken memory, as the timeline says, or has given it back."""
+
+    type: Literal["amount"]
+    step: Natural
+    app: str
+    number: Natural
+    """Place in the timeline."""
+    verb: Literal["take", "release"]
+    at: Natural
+    """Clock reading afterwards."""
+    due: int
+    """When it was due, in ns since zero of the run; under the real clock, since the programs could start."""
+    late: int
+    """From then to its begin, in ns."""
+    before: Natural
+    """Bytes that were free: of the file system, or MemAvailable of /proc/meminfo."""
+    after: Natural
+    """Bytes that are free afterwards."""
+    held: Natural
+    """Bytes that the kernel counted as taken before: blocks of the file, or VmLck of the process."""
+    holds: Natural
+    """Bytes that it counts afterwards."""
+
+
 class Error(Form):
     """An application, the runner or the kernel cannot go on."""
 
@@ -245,7 +272,20 @@ class Alive(Form):
 
 
 Record = Annotated[
-    Hello | Batch | Binding | Iperf3 | Counters | Output | Program | Event | Clock | Error | Step | Done | Alive,
+    Hello
+    | Batch
+    | Binding
+    | Iperf3
+    | Counters
+    | Output
+    | Program
+    | Event
+    | Clock
+    | Amount
+    | Error
+    | Step
+    | Done
+    | Alive,
     Field(discriminator="type"),
 ]
 Line: TypeAdapter[Any] = TypeAdapter(Annotated[Row, Field(strict=False)] | Record)

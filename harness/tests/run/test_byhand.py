@@ -109,6 +109,21 @@ def test_a_machine_loses_its_power_on_its_segment(made: tuple[ByHand, Fabric]) -
         by_hand.apply({"power_off": "wan"}, 2_000, fabric.change)
 
 
+def test_a_machine_that_is_off_boots_again(made: tuple[ByHand, Fabric]) -> None:
+    by_hand, fabric = made
+    with pytest.raises(BadInput, match="'server' is not off"):
+        by_hand.apply({"power_on": "server"}, 1_000, fabric.change)
+    by_hand.apply({"power_off": "server"}, 1_000, fabric.change)
+    event = by_hand.apply({"power_on": "server"}, 2_000, fabric.change)
+    assert event.words == "power_on server"
+    assert "off" not in fabric.changes[-1][1]
+    assert shown(by_hand.states()["wan"])["off"] == []
+    with pytest.raises(BadInput, match="power_on lasts to the end"):
+        by_hand.apply({"power_on": "server", "for": "1 s"}, 3_000, fabric.change)
+    by_hand.apply({"power_off": "server"}, 3_000, fabric.change)
+    assert shown(by_hand.states()["wan"])["off"] == ["server:eth0"]
+
+
 @pytest.mark.parametrize(
     ("topology", "clock", "machine", "what"),
     [

@@ -14,7 +14,7 @@ from sundial.run.guestfiles import (
     GuestFiles,
     look_at_all,
 )
-from sundial.run.supervisor import GuestExceeded, GuestFailed, MachinePanicked
+from sundial.run.supervisor import GuestExceeded, GuestFailed, MachinePanicked, MachineStopped
 
 
 def test_an_error_line_is_found_when_it_is_whole(tmp_path: Path) -> None:
@@ -96,6 +96,22 @@ def test_a_panic_in_the_console_is_told(tmp_path: Path) -> None:
     (tmp_path / "console.log").write_text("Kernel panic - not syncing: sysrq triggered crash\n")
     expected = MachinePanicked("client", "Kernel panic - not syncing: sysrq triggered crash")
     assert GuestFiles("client", tmp_path).look() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "stopped"),
+    [
+        ("[    4.201] reboot: Power down\r\n", "Power down"),
+        ("noise\nreboot: Restarting system\n", "Restarting system"),
+        ("[   14.201000] reboot: System halted", "System halted"),
+        ("a script says: reboot: Power down\n", None),
+        ("reboot: Power up\n", None),
+    ],
+)
+def test_the_words_of_a_kernel_that_a_program_stopped_are_found(tmp_path: Path, text: str, stopped: str | None) -> None:
+    (tmp_path / "console.log").write_text(text)
+    expected = [] if stopped is None else [MachineStopped("client", stopped)]
+    assert GuestFiles("client", tmp_path).look() == expected
 
 
 def test_that_a_guest_is_alive_is_a_sign(tmp_path: Path) -> None:

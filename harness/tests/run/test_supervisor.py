@@ -22,6 +22,7 @@ from sundial.run.supervisor import (
     JobDone,
     MachineEnded,
     MachinePanicked,
+    MachineStopped,
     Phase,
     Supervisor,
     Tick,
@@ -95,6 +96,24 @@ def test_a_run_whose_guest_fails_goes_on_to_its_end_or_a_while(event: Event, fai
 @pytest.mark.parametrize("event", [MachineEnded("client", "killed"), FabricEnded(4), PANIC, Hung(9.0, ("client",))])
 def test_whatever_ends_a_run_that_is_failing_the_verdict_is_its_failure(event: Event) -> None:
     assert after(ERROR, event, seconds=PANIC_S) == BY_ERROR
+
+
+@pytest.mark.parametrize(
+    ("line", "programs", "message"),
+    [
+        ("Power down", ("get",), "program get powered the machine off"),
+        ("Restarting system", ("get", "web"), "a program restarted the machine; its programs: get, web"),
+        ("System halted", (), "a program halted the machine"),
+    ],
+)
+def test_a_machine_that_a_program_stopped_is_not_reported_as_a_crash(
+    line: str, programs: tuple[str, ...], message: str
+) -> None:
+    stopped = MachineStopped("server", line, programs)
+    failed = Failed(message, "server", whose="run")
+    assert after(stopped) is None
+    assert after(stopped, MachineEnded("server", "killed by SIGSEGV")) == failed
+    assert after(stopped, seconds=PANIC_S) == failed, "a machine that is halted has no end"
 
 
 UNLUCKY = GuestFailed("client", "echo-client failed: no answer for the server's port", gave_up=True)

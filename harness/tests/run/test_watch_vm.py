@@ -118,8 +118,9 @@ def test_a_network_is_changed_by_hand(tmp_path: Path, clock: str) -> None:
 
 
 @pytest.mark.night
-def test_a_machine_loses_its_power_by_hand(tmp_path: Path) -> None:
-    """Under the real clock: its QEMU ends, the other machine goes on, and what it sends is lost with a cause."""
+def test_a_machine_loses_its_power_by_hand_and_boots_again(tmp_path: Path) -> None:
+    """Under the real clock: its QEMU ends, the other machine goes on, and what it sends is lost with a cause. Then the
+    machine boots, without what it had in memory."""
     topology = tmp_path / "off-by-hand.yaml"
     topology.write_text((Places().checkout / "topologies" / "two-hosts-switched.yaml").read_text())
 
@@ -129,7 +130,9 @@ def test_a_machine_loses_its_power_by_hand(tmp_path: Path) -> None:
 
     with up(topology, "--clock", "real") as kept:
         assert ping() == 0
-        assert sundial("power", "on", "server").returncode == 2
+        assert sundial("exec", "--topology", "off-by-hand", "server", "--", "touch", "/root/file").returncode == 0
+        early = sundial("power", "on", "server", "--topology", "off-by-hand")
+        assert (early.returncode, "'server' is not off" in early.stderr) == (2, True)
         done = sundial("power", "off", "server", "--topology", "off-by-hand")
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("power_off server, from ")
@@ -138,12 +141,18 @@ def test_a_machine_loses_its_power_by_hand(tmp_path: Path) -> None:
         assert (again.returncode, "is off already" in again.stderr) == (2, True)
         shown = json.loads(sundial("impair", "--show", "--json", "--topology", "off-by-hand").stdout)
         assert shown["lan"]["off"] == ["server:eth0"]
+        done = sundial("power", "on", "server", "--topology", "off-by-hand")
+        assert done.stdout.startswith("power_on server, from "), done.stderr
+        assert sundial("exec", "--topology", "off-by-hand", "server", "--", "ls", "/root").stdout == ""
+        assert ping() == 0
+        assert sundial("power", "off", "server", "--topology", "off-by-hand").returncode == 0
     done = sundial("verify", kept["final"])
     assert done.returncode == 0, done.stdout
     record = json.loads(Path(kept["final"], "run.json").read_text())
     assert record["status"] == "complete"
     assert record["nodes"]["server"]["ended"] == "powered off by hand"
-    assert [event["power_off"] for event in record["timeline"]] == ["server"]
+    assert [[*event][-1] for event in record["timeline"]] == ["power_off", "power_on", "power_off"]
+    assert Path(kept["final"], "nodes/server/samples.jsonl").read_text().count('"hello"') == 2
     assert b"lost: server:eth0 is off, from client:eth0" in Path(kept["final"], "wire/lan.pcapng").read_bytes()
     # A machine that stayed on is a mismatch.
     record["timeline"] = []

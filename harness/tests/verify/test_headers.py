@@ -277,6 +277,52 @@ def test_an_answer_to_an_echo_request_has_its_type_of_service(tmp_path: Path) ->
         assert fields(bed, of_users={"client": []}) == expected
 
 
+def report(change: Callable[[bytearray], None] = lambda frame: None, *, summed: bool = True) -> bytes:
+    """The client's report of 239.1.2.3, as Linux makes it."""
+    record = bytes([4, 0, 0, 0, 239, 1, 2, 3])
+    message = bytearray(b"\x22\0\0\0\0\0\0\1" + record)
+    header = bytearray.fromhex("46c00028000040000102 0000") + address(CLIENT) + bytes([224, 0, 0, 22, 0x94, 4, 0, 0])
+    frame = bytearray(bytes.fromhex("01005e000016") + MAC[CLIENT] + b"\x08\0" + header + message)
+    change(frame)
+    for start, end, place in ((14, 38, 24), (38, 54, 40)) if summed else ():
+        frame[place : place + 2] = bytes(2)
+        words = sum(int.from_bytes(frame[at : at + 2]) for at in range(start, end, 2))
+        frame[place : place + 2] = (0xFFFF - (words % 0xFFFF or 0xFFFF)).to_bytes(2)
+    return bytes(frame)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda frame: None, []),
+        (at(5, 0x17), ["eth.dst"]),
+        (at(15, 0xC0), ["ip.dsfield"]),
+        (at(22, 2), ["ip.ttl"]),
+        (at(33, 23), ["eth.dst", "ip.dst"]),
+        (at(34, 0x44), ["ip.opt"]),
+        (at(38, 0x16), ["igmp.type"]),
+        (at(45, 2), ["igmp.num_grp_recs"]),
+        (at(46, 9), ["igmp.record"]),
+        (at(50, 0x80), ["igmp.record"]),
+    ],
+)
+def test_a_report_of_a_group_is_as_linux_makes_it(
+    tmp_path: Path, change: Callable[[bytearray], None], found: list[str]
+) -> None:
+    bed = traffic(tmp_path)
+    bed.send(CLIENT, [report(change)])
+    assert fields(bed, of_users={"client": []}) == found
+
+
+def test_a_report_of_a_group_has_its_checksum_and_a_program(tmp_path: Path) -> None:
+    bed = traffic(tmp_path / "sum")
+    bed.send(CLIENT, [report(at(53, 4), summed=False)])
+    assert "igmp.checksum" in fields(bed, of_users={"client": []})
+    bed = traffic(tmp_path / "program")
+    bed.send(CLIENT, [report()])
+    assert {"ip.proto", "ip.dst", "ip.hdr_len"} <= set(fields(bed, of_users={"server": []}))
+
+
 @pytest.mark.parametrize("timed", [False, True])
 def test_a_frame_that_was_on_its_way_is_left_to_the_law_of_its_wire(tmp_path: Path, timed: bool) -> None:
     bed = traffic(tmp_path)

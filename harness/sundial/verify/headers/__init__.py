@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every field of Ethernet, ARP, IPv4, ICMP, UDP and TCP of what machines sent, and that it arrives byte for byte."""
+"""Every field of Ethernet, ARP, IPv4, ICMP, IGMP, UDP and TCP of what machines sent, and that it arrives unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sundial.model.program_events import KILL, RESTART
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.corruption import intact, through_ip
 from sundial.verify.frames import cut_off
-from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
+from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, igmp, ip, tcp
 from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
 from sundial.verify.segment import Hearing, hearing, network_of
 from sundial.verify.unsent import Unsent
@@ -55,7 +55,7 @@ def check_headers(
     packets = pl.concat([part.select(arp.PACKET) for part in (sent, passed)])
     routers = set(ports.filter("forwards")["machine"])
     asked = {name: each for name, each in unsent.unresolved.items() if name in routers}
-    hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
+    hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes, of_users)
     made = sent
     for machine, types in of_users.items():
         if types:
@@ -80,6 +80,7 @@ def check_headers(
                 sent, hops, unsent.stretches, unsent.overflow.headless, cut_off(frames, length_ns(run)), of_users
             ),
             forwarding.check_forwarding(frames, passed, ports, hops, read),
+            igmp.check_igmp(sent, read, of_users),
             icmp.check_icmp(through_ip(frames), sent, read, asked),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run), killed=killed),
         ]

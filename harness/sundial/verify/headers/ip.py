@@ -14,6 +14,7 @@ from sundial.observe.octets import fold as fold_sums
 from sundial.verify.findings import Check, findings, findings_of, none
 from sundial.verify.groups import number_of
 from sundial.verify.headers.arp import Stretches
+from sundial.verify.headers.igmp import HEADER, reports_of
 
 UNPROVEN = (
     "the identification of the first packet of a socket on Linux, which is random",
@@ -27,7 +28,7 @@ DONT_FRAGMENT, MORE_FRAGMENTS, RESERVED = 2, 1, 4
 LINUX_TTL, LWIP_TTL = 64, 255
 """IPDEFTTL of Linux (net/ip.h); IP_DEFAULT_TTL of lwIP (opt.h). They tell which of the two stacks a machine has."""
 ICMP_ERROR_TOS = 0xC0
-"""Linux: IPTOS_PREC_INTERNETCONTROL (net/ipv4/icmp.c)."""
+"""Linux: IPTOS_PREC_INTERNETCONTROL (net/ipv4/icmp.c, igmp.c)."""
 _TICK_NS = 4_000_000
 """Linux's CONFIG_HZ of 250: the generator moves on by up to one a tick between uses (net/ipv4/route.c,
 ip_idents_reserve)."""
@@ -59,7 +60,9 @@ def check_ip(
     )
     flags, protocol = pl.col("ip_flags"), pl.col("protocol")
     ttl = pl.when("linux").then(LINUX_TTL).otherwise(LWIP_TTL)
-    tos = pl.when(pl.col("linux") & (protocol == ICMP) & pl.col("icmp_type").is_in([3, 11])).then(ICMP_ERROR_TOS)
+    report = reports_of(of_users)
+    errors = pl.col("linux") & (protocol == ICMP) & pl.col("icmp_type").is_in([3, 11])
+    tos = pl.when(errors | report).then(ICMP_ERROR_TOS)
     whole = (pl.col("fragment_offset") == 0) & (flags & MORE_FRAGMENTS == 0)
     # Linux sets DF where a packet fits (path MTU discovery), but for its answers to echo requests; lwIP never does.
     fits = pl.when(protocol != ICMP).then(DONT_FRAGMENT)
@@ -73,9 +76,12 @@ def check_ip(
     else:
         table = table.with_columns(pl.lit(False).alias(free) for free in _FREE.values())
     free_tos, free_df, free_ttl = map(pl.col, _FREE.values())
+    # Linux (net/ipv4/igmp.c) sends reports with an option, to the next router at most.
+    header = pl.when(report).then(HEADER).otherwise(20)
+    ttl = pl.when(report).then(1).otherwise(ttl)
     checks: list[Check] = [
         ("ip.version", pl.col("ip_version") != 4, pl.lit("4"), pl.col("ip_version")),
-        ("ip.hdr_len", pl.col("ip_header") != 20, pl.lit("20"), pl.col("ip_header")),
+        ("ip.hdr_len", pl.col("ip_header") != header, header, pl.col("ip_header")),
         ("ip.dsfield", (pl.col("ip_tos") != tos.fill_null(0)) & ~free_tos, tos.fill_null(0), pl.col("ip_tos")),
         ("ip.len", pl.col("ip_length") > least, pl.format("at most {}", least), pl.col("ip_length")),
         ("ip.len", pl.col("ip_length") < pl.col("ip_header"), pl.lit("the header at least"), pl.col("ip_length")),
@@ -83,7 +89,7 @@ def check_ip(
         ("ip.flags.df", (flags & DONT_FRAGMENT != fixed) & ~free_df, fixed, flags & DONT_FRAGMENT),
         ("ip.ttl", (pl.col("ip_ttl") != ttl) & ~free_ttl, ttl, pl.col("ip_ttl")),
         ("ip.checksum", ~pl.col("ip_checksum_right"), pl.lit("right"), pl.col("ip_checksum")),
-        ("ip.proto", ~protocol.is_in([ICMP, TCP, UDP]), pl.lit("ICMP, TCP or UDP"), protocol),
+        ("ip.proto", ~protocol.is_in([ICMP, TCP, UDP]) & ~report, pl.lit("ICMP, TCP or UDP"), protocol),
         ("ip.src", pl.col("source").ne_missing(pl.col("address")), pl.col("address"), pl.col("source")),
         (
             "ip.dst",

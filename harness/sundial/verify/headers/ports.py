@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from ipaddress import IPv4Address, ip_network
 from typing import Any
 
@@ -19,6 +19,7 @@ from sundial.observe import RunDirectory
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.observe.rundir import ALLOWED
 from sundial.verify.frames import DROPPED, FATE, FATE_SUFFIX, OUTBOUND, end_name
+from sundial.verify.headers.igmp import group_mac, is_group
 from sundial.verify.segment import network_of
 from sundial.verify.wire import SECOND_NS, bits_of
 
@@ -251,10 +252,15 @@ def apart(sent: pl.DataFrame, ports: pl.DataFrame) -> tuple[pl.DataFrame, pl.Dat
     )
 
 
-def next_hops(packets: pl.DataFrame, ports: pl.DataFrame, routes: Mapping[str, Sequence[Route]]) -> pl.DataFrame:
+def next_hops(
+    packets: pl.DataFrame,
+    ports: pl.DataFrame,
+    routes: Mapping[str, Sequence[Route]],
+    of_users: Collection[str] = (),
+) -> pl.DataFrame:
     """end, target, hop: to which MAC address each port sends packets for an address: its owner's if that is near, else
     that of the router of the narrowest route; all ones for all on its own network; without a row it knows none.
-    `packets` with PORT."""
+    `packets` with PORT; `of_users`: machines with programs of users, which may send to groups."""
     wide = set(ports.select("end", "broadcast").drop_nulls().rows())
     near = {(domain, address): mac for domain, mac, address in stations(ports).drop_nulls("address").iter_rows()}
     somewhere = {address for _, address in near}
@@ -263,6 +269,8 @@ def next_hops(packets: pl.DataFrame, ports: pl.DataFrame, routes: Mapping[str, S
     for end, machine, domain, target in asked.iter_rows():
         hop = BROADCAST if (end, target) in wide else near.get((domain, target))
         fitting = [each for each in routes.get(machine, ()) if target in somewhere and IPv4Address(target) in each.to]
+        if hop is None and machine in of_users and is_group(target):
+            hop = group_mac(target)
         if hop is None and fitting:
             hop = near.get((domain, str(max(fitting, key=lambda each: each.to.prefixlen).via)))
         if hop is not None:

@@ -17,7 +17,7 @@ from sundial.model.invalid import Invalid, Path
 from sundial.model.lists import EVERYONE, Machines
 from sundial.model.network import Network
 from sundial.model.program_events import EndSignal, LinePattern, Signal
-from sundial.model.workload import MILLISECONDS, Ends, Millis, Transport, WorkloadBase, WorkloadKind
+from sundial.model.workload import MILLISECONDS, Ends, Millis, Named, Transport, WorkloadBase, WorkloadKind
 from sundial.units import SIZE, TIME
 from sundial.workloads import sockets
 from sundial.workloads.command.model_events import check_events
@@ -200,6 +200,30 @@ class Command(WorkloadBase):
     def instances(self) -> list[tuple[str, str]]:
         """Each program on each of its machines, in order; an instance's number is its place."""
         return [(name, machine) for name, program in self.programs.items() for machine in program.on]
+
+    @property
+    def commands(self) -> Sequence[Named]:
+        """Those that are not in a file of the workload, and that no program of the machine may have written: none comes
+        before them."""
+        laid = {(machine, file) for each in self.programs.values() for machine in each.on for file in each.files}
+        found = []
+        for name, machine in self.instances:
+            program = self.programs[name]
+            word = program.argv[0] if program.argv else ""
+            early = program.at is None and not any(machine in self.programs[each].on for each in self._before(name))
+            own = any(where == machine and posixpath.basename(file) == word for where, file in laid)
+            if word and "/" not in word and "{" not in word and early and not own and "PATH" not in program.env:
+                found.append(Named(machine, word, ("programs", name, "argv", 0)))
+        return found
+
+    def _before(self, name: str) -> set[str]:
+        """All programs that a program comes after."""
+        found: set[str] = set()
+        queue = [name]
+        while queue:
+            queue += [each for each in self.programs[queue.pop()].after if each not in found]
+            found |= set(queue)
+        return found
 
 
 def port_number(workload: Command, port: int | str) -> int | None:

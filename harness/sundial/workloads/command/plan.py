@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sundial.model.amount_events import Amount, amounts
 from sundial.model.clock_events import ClockChange, clock_changes
 from sundial.model.network import Network
 from sundial.model.program_events import Signal
@@ -40,6 +41,7 @@ class CommandPlan:
             "programs": [_program(workload, network, machine, each, way.seed, numbers) for each in here],
             "events": events or None,
             "clocks": [_change(each) for each in clock_changes(network.events, machine)] or None,
+            "amounts": [_amount(each) for each in amounts(network.events, machine)] or None,
         }
         yield Step(APP, written(options))
 
@@ -110,6 +112,19 @@ def _event(number: int, event: Event) -> dict[str, Any]:
 def _change(change: ClockChange) -> dict[str, Any]:
     by_ns = change.by_ns or None
     return written({"number": change.number, "at_ns": change.at_ns, "by_ns": by_ns, "ppb": change.ppb})
+
+
+def _amount(amount: Amount) -> dict[str, Any]:
+    return written(
+        {
+            "number": amount.number,
+            "at_ns": amount.at_ns,
+            "over_ns": amount.over_ns,
+            "path": amount.path,
+            "bytes": amount.bytes,
+            "leave": amount.leave,
+        }
+    )
 
 
 def _ready(workload: Command, ready: Ready, fill: Any) -> dict[str, Any]:

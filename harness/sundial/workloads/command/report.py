@@ -20,7 +20,11 @@ class _Programs(RecordsAlone):
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         yield from super().tables(records, samples)
-        for kind, what in (("event", "events on programs"), ("clock", "clocks of machines")):
+        for kind, what in (
+            ("event", "events on programs"),
+            ("clock", "clocks of machines"),
+            ("amount", "disks and memory"),
+        ):
             table = scalars(f"{what} (times in ns)", records.get(kind, []), skip=("type", "step", "app", "at"))
             if table:
                 yield table

@@ -24,12 +24,14 @@ from sundial.verify.decoders.gathered import of_service
 from sundial.verify.decoders.traffic import Service
 from sundial.verify.findings import Finding, as_table, none
 from sundial.verify.frames import OUTBOUND, end_name
+from sundial.verify.headers.igmp import IGMP
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets import flows, tcp
 from sundial.verify.sockets.conversations import Conversation, Conversations, Explained, conversations
 from sundial.verify.workload import FIGURES, Background, Verifier, WorkloadVerifier
 from sundial.workloads.command.model import Command, Port, port_number
+from sundial.workloads.command.verify_amounts import check_amounts
 from sundial.workloads.command.verify_clocks import check_clocks
 from sundial.workloads.command.verify_decoded import Absences, Decoded, decode, exchanges_of, services_of, unproven_of
 from sundial.workloads.command.verify_events import check_events, late_ns, pauses
@@ -123,7 +125,8 @@ class _Command(Verifier):
         _messages(frames, ports, machines, parts)
         _frames(frames, self.of_users(run), ports_of(run), parts)
         if len(workloads) == len(experiment.scenario.workloads):
-            _others(frames, machines, parts)
+            added = _added_addresses(frames, ports_of(run), machines, parts)
+            _others(frames.filter(~pl.col("source").is_in(added), ~pl.col("target").is_in(added)), machines, parts)
             _other_frames(frames, ports_of(run), machines, parts)
         classes = pl.concat([Background().classes, *parts.classes]).unique("row", keep="first", maintain_order=True)
         if run.clock == "virtual":
@@ -173,6 +176,8 @@ def _check_records(
                 where = f"nodes/{machine}/programs/{name}.{stream}"
                 rows.append(Finding(None, where, f"the {len(data)} bytes of the records", f"{len(seen)} bytes"))
         rows += check_clocks(network.events, machine, own, run.nodes[machine].zero_ns, late.get(machine))
+        zero_ns, memory_bytes = run.nodes[machine].zero_ns, network.node(machine).memory
+        rows += check_amounts(network.events, machine, own, zero_ns, late.get(machine), memory_bytes)
         found += ran
     if exact:  # clocks of machines have one zero only there
         rows += check_order(workload, found)
@@ -347,7 +352,8 @@ def _datagrams(
 
 
 def _messages(frames: pl.DataFrame, ports: Sequence[Port], machines: _Machines, parts: _Parts) -> None:
-    """ICMP echo where a port names it, and port unreachable only where no program has the port."""
+    """Reports of groups; ICMP echo where a port names it, and port unreachable only where no program has the port."""
+    parts.take(frames.filter(pl.col("protocol") == IGMP, pl.col("source").is_in(list(machines.own)))["row"])
     of_own = frames.filter(pl.col("protocol") == flows.ICMP, pl.col("source").is_in(list(machines.own)))
     if any(port.icmp for port in ports):
         packets = of_own.filter(pl.col("icmp_type").is_in(_ECHO)).select("source", "target", "ip_id").unique()
@@ -387,6 +393,27 @@ def _other_frames(frames: pl.DataFrame, ports: pl.DataFrame, machines: _Machines
         found.append(Finding(None, f"frame of {machine}", expected, seen, part["row"].to_list()))
     parts.take(of_programs["row"], UNNAMED)
     parts.findings.append(as_table(found))
+
+
+def _added_addresses(frames: pl.DataFrame, ports: pl.DataFrame, machines: _Machines, parts: _Parts) -> list[str]:
+    """Addresses that programs gave their machines; one finding for each. Who has which is the topology's."""
+    known = {*ports["address"].drop_nulls()}
+    owners = ports.filter(pl.col("machine").is_in(list(machines.with_programs))).select("machine", eth_source="mac")
+    sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND, pl.col("eth_type") == IPV4)
+    strange = sent.drop_nulls("source").filter(~pl.col("source").is_in(list(known)))
+    strange = strange.join(owners.unique("eth_source"), on="eth_source", how="inner", maintain_order="left")
+    found = [
+        Finding(
+            None,
+            f"address of {machine}",
+            "those of its interfaces in the topology; programs cannot add others",
+            f"{address} in {_count(part.height)}",
+            part["row"].to_list(),
+        )
+        for (machine, address), part in strange.group_by("machine", "source", maintain_order=True)
+    ]
+    parts.findings.append(as_table(found))
+    return strange["source"].unique().to_list()
 
 
 def _others(frames: pl.DataFrame, machines: _Machines, parts: _Parts) -> None:

@@ -19,7 +19,7 @@ from sundial.seams.samples import Line
 from sundial.verify.findings import Finding
 from sundial.workloads.command.model import Command, Program, Text
 
-RECORD, EVENT, CLOCK = "program", "event", "clock"
+RECORD, EVENT, CLOCK, AMOUNT = "program", "event", "clock", "amount"
 _NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,18})?", re.ASCII)
 _FRACTION = Decimal("1e-9")
 """Of figures, as FIGURES has them."""
@@ -131,7 +131,7 @@ def are_records(records: Sequence[Mapping[str, Any]]) -> bool:
     """Whether all those of programs, their outputs and events have the fields of their type."""
     try:
         for record in records:
-            if record["type"] in (RECORD, EVENT, CLOCK, "output"):
+            if record["type"] in (RECORD, EVENT, CLOCK, AMOUNT, "output"):
                 Line.validate_python(record)
     except ValidationError:
         return False
@@ -211,7 +211,9 @@ def _check_end(ran: Ran) -> Iterator[Finding]:
         return
     hits = ran.hits(last)
     if ran.program.role == "service" and not record["stopped"] and not hits:
-        yield ran.row("end", "when all jobs had ended", f"by itself; {last.ended}")
+        gone = "; it went into the background, but a service stays in the foreground"
+        how = f"by itself; {last.ended}{gone * bool(record.get('background'))}"
+        yield ran.row("end", "when all jobs had ended", how)
         return
     if ran.program.role == "job" and record["stopped"]:
         yield ran.row("end", "by itself", "stopped")

@@ -233,11 +233,11 @@ def _check_attempts(evidence: Evidence, call: int, transaction: Transaction, exp
     whole = [frame.text.removesuffix("!") for frame in expected.client] * transaction.attempts
     if Counter(texts) - Counter(whole):
         yield Finding(call, "mbcf.request", " ".join(whole), " ".join(texts), transaction.request)
-    back = [one for one in transaction.frames[True] if (True, one[0]) not in given_up]
-    replies = Counter(text.removesuffix("!") for _, text in back if not text.startswith("RESULT"))
+    answers = [one for one in transaction.frames[True] if (True, one[0]) not in given_up]
+    replies = Counter(text.removesuffix("!") for _, text in answers if not text.startswith("RESULT"))
     if replies - Counter([frame.text for frame in expected.server] * transaction.attempts):
         text = f"at most {transaction.attempts} times {frames_text(expected.server) or 'nothing'}"
-        yield Finding(call, "mbcf.reply", text, part_text(back), [row for row, _ in back])
+        yield Finding(call, "mbcf.reply", text, part_text(answers), [row for row, _ in answers])
     by_client, by_server = transaction.closed[False], transaction.closed[True]
     if max(len(by_client), len(by_server)) > transaction.connections:
         text = f"{len(by_server)}, and {len(by_client)} by the client"
