@@ -27,7 +27,7 @@ from sundial.verify.headers import check_headers
 from sundial.verify.headers.arp import Overflow
 from sundial.verify.headers.carriage import check_order
 from sundial.verify.headers.ports import ports_of
-from sundial.verify.headers.tcp import AT_ONCE_NS
+from sundial.verify.headers.tcp import AT_ONCE_NS, LAST_ACK_NS
 from sundial.verify.unsent import Unsent, unsent
 from tests import fates
 from tests.fates import by_adapter, ring_full
@@ -455,6 +455,38 @@ def test_a_reset_after_the_end_answers_what_still_comes(tmp_path: Path) -> None:
     frame[18:20] = b"\0\0"
     bed.send(SERVER, [resummed(frame)])
     assert fields(bed) == []
+
+
+@pytest.mark.parametrize(
+    ("ttl", "place", "found"), [(255, 0, []), (64, 0, ["tcp.flags.reset"]), (255, 3, ["tcp.flags.reset"])]
+)
+def test_lwip_acknowledges_what_its_reset_answers(tmp_path: Path, ttl: int, place: int, found: list[str]) -> None:
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
+    stream.open()
+    bed.send(SERVER, [stream.frame(SERVER, 0x11, 0)])
+    stream.write(CLIENT, b"more", [4])
+    frame = bytearray(stream.frame(SERVER, RST | ACK, place))
+    frame[22] = ttl
+    bed.send(SERVER, [resummed(frame)])
+    assert [each for each in fields(bed) if each == "tcp.flags.reset"] == found
+
+
+@pytest.mark.parametrize(("later_ns", "found"), [(LAST_ACK_NS, []), (LAST_ACK_NS // 2, ["tcp.flags.reset"])])
+def test_lwip_forgets_a_connection_whose_end_has_no_answer(tmp_path: Path, later_ns: int, found: list[str]) -> None:
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
+    stream.open()
+    end = stream.frame(CLIENT, FIN | ACK, 0)
+    bed.send(CLIENT, [end])
+    stream.write(SERVER, b"unheard", [7])
+    bed.now += later_ns
+    bed.send(CLIENT, [end])
+    stream.sent[CLIENT] += 1
+    frame = bytearray(stream.frame(SERVER, RST | ACK, 0))
+    frame[22] = 255
+    bed.send(SERVER, [resummed(frame)])
+    assert [each for each in fields(bed) if each == "tcp.flags.reset"] == found
 
 
 @pytest.mark.parametrize(("place", "found"), [(1, []), (0, ["tcp.flags.reset"]), (2, ["tcp.flags.reset"])])

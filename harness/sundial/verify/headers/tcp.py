@@ -9,7 +9,7 @@ from sundial.observe.headers import TCP
 from sundial.observe.tcp_options import BLOCKS, tcp_options
 from sundial.verify.corruption import Read
 from sundial.verify.findings import Check, findings, findings_of, none
-from sundial.verify.headers.ip import checksum_wrong, pseudo_header
+from sundial.verify.headers.ip import LWIP_TTL, checksum_wrong, pseudo_header
 from sundial.verify.headers.tcp_events import (
     ACK,
     FIN,
@@ -34,13 +34,15 @@ UNPROVEN = (
 
 _LEGAL = (SYN, SYN | ACK, ACK, PSH | ACK, FIN | ACK, FIN | PSH | ACK, RST, RST | ACK)
 _HISTORY = (
-    "row", "end", "time_ns", "conn", "out", "syn", "fin", "rst", "mtu", "offloads",
+    "row", "end", "time_ns", "conn", "out", "syn", "fin", "rst", "mtu", "offloads", "ip_ttl",
     "tcp_seq", "tcp_ack", "tcp_flags", "tcp_length", "tcp_header", "tcp_window",
 )  # fmt: skip
 """What is needed of a segment to follow its connection."""
 AT_ONCE_NS, DELAYED_NS = 100_000_000, 300_000_000
 """How long a port must be quiet at the end of a run for an acknowledgement to be missing that was due at once, or after
 200 ms at most (RFC 9293 section 3.8.6.3; TCP_DELACK_MAX of Linux, TCP_TMR_INTERVAL of lwIP)."""
+LAST_ACK_NS = 10_000_000_000
+"""How long lwIP waits in LAST-ACK: twice TCP_MSL (guest-apps/sss-core/lwip/lwipopts.h)."""
 _HEADERS = 40
 """IPv4's and TCP's, without options."""
 _STAMPED = 12
@@ -322,19 +324,21 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame, *, killed: bool) -> 
     numbers = asked.filter(pl.col("tcp_flags") & ACK != 0).group_by("conn", tcp_seq="tcp_ack").agg(asked=pl.len())
     needed = (pl.col("tcp_seq").cast(pl.Int64) + pl.col("data") + pl.col("syn") + pl.col("fin")) % (1 << 32)
     refused = asked.group_by("conn", tcp_ack=needed.cast(pl.UInt32)).agg(refused=pl.len())
+    fins = asked.filter("fin").group_by("conn").agg(fin_ns=pl.col("time_ns").min())
     # Each answers a segment of its own.
     turn = pl.int_range(1, pl.len() + 1).over("conn", "tcp_flags", "tcp_seq", "tcp_ack", order_by=["time_ns", "row"])
     table = (
         resets.with_columns(turn=turn)
         .join(numbers, on=["conn", "tcp_seq"], how="left", maintain_order="left")
         .join(refused, on=["conn", "tcp_ack"], how="left", maintain_order="left")
+        .join(fins, on="conn", how="left", maintain_order="left")
     )
     alone = pl.col("tcp_flags") == RST
-    closed = pl.col("finished_at").is_not_null() | pl.col("isn").is_null()
-    closed |= pl.col("reset_before") | pl.col("reset_in")
+    ended = pl.col("finished_at").is_not_null() | pl.col("isn").is_null()
+    ended |= pl.col("reset_before") | pl.col("reset_in")
     # Linux gives the connection up (tcp_close) before its reset leaves: what comes meanwhile is answered.
     given_up_ns = pl.col("time_ns").filter(~alone).min().over("conn")
-    closed |= (pl.col("time_ns") >= given_up_ns - AT_ONCE_NS).fill_null(False)
+    closed = ended | (pl.col("time_ns") >= given_up_ns - AT_ONCE_NS).fill_null(False)
     # A kernel forgets a handshake that is not complete when the program that asked closes its socket, or ends; of the
     # one that listened, when that ends.
     closed |= (pl.lit(killed) | pl.col("acked_before").is_null()) & (pl.col("sent_to") == 1)
@@ -344,6 +348,10 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame, *, killed: bool) -> 
     refuses = ~alone & (pl.col("tcp_seq") == 0) & pl.col("isn").is_null() & (pl.col("refused") >= pl.col("turn"))
     answers = alone & closed & (pl.col("asked") >= pl.col("turn")) & (pl.col("tcp_ack") == 0)
     answers &= pl.col("tcp_header") == 20
+    # lwIP acknowledges what its reset answers as well (tcp_rst), and forgets a connection in LAST-ACK (tcp_slowtmr).
+    forgotten = ended | (pl.col("time_ns") >= pl.col("fin_ns") + LAST_ACK_NS).fill_null(False)
+    both = (pl.col("asked") >= pl.col("turn")) & (pl.col("refused") >= pl.col("turn"))
+    answers |= (pl.col("ip_ttl") == LWIP_TTL) & ~alone & forgotten & both
     right = (answers | refuses | gives_up).fill_null(False)
     return findings_of(
         table,

@@ -17,8 +17,8 @@ _WRAP, _HALF = 1 << 32, 1 << 31
 _ORDER = ["time_ns", "row"]
 _SEGMENT = (
     "row", "capture", "end", "time_ns", "captured_length", "octets_begin", "source", "target", "source_port",
-    "target_port", "ip_header", "ip_length", "ip_id", "ip_payload_sum", "tcp_seq", "tcp_ack", "tcp_flags", "tcp_length",
-    "tcp_header", "tcp_window", "tcp_checksum", "tcp_urgent",
+    "target_port", "ip_header", "ip_length", "ip_id", "ip_ttl", "ip_payload_sum", "tcp_seq", "tcp_ack", "tcp_flags",
+    "tcp_length", "tcp_header", "tcp_window", "tcp_checksum", "tcp_urgent",
 )  # fmt: skip
 
 
