@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 from collections import ChainMap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +111,11 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     calls = reconnected(run, calls, on_wire)
     frames = latest_hand_in(on_wire, network)
     lines = None if network is None else contentions(network, frames)
+    held = cache(partial(held_back, run, on_wire, files))
     dropped = unsent(corruption.intact(frames), ports, partial(octets_of, files=files), lines)
     # What asks for no calls, while they are looked for.
     own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]
-    on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types, dropped)
+    on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types, dropped, held)
     if on_wire.height > _MANY:
         on_wires.result()
     document_findings = aside.submit(check_documents, run, samples, on_wire)
@@ -133,15 +134,13 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         transit=transit,
         unsent=dropped.stretches,
         end_ns=headers.length_ns(run),
+        held=held,
+        asked=dropped.asked,
     )
     settled = [transport.settle(run, frames, samples, dropped.stretches) for transport in transports.values()]
     counted = ChainMap(*(dict(each.counted) for each in settled))
     causes: list[retransmission_causes.Cause] = [
-        partial(
-            retransmission_causes.held_back,
-            frames=analysis.frames,
-            held=partial(held_back, run, on_wire, files),
-        ),
+        partial(retransmission_causes.held_back, frames=analysis.frames, held=held),
         partial(
             retransmission_causes.asking,
             frames=analysis.frames,
@@ -290,12 +289,13 @@ def _check_wires_and_headers(
     files: Sequence[tuple[Path, str]],
     own_types: Sequence[int],
     dropped: Unsent,
+    held: Callable[[], pl.DataFrame],
 ) -> tuple[list[pl.DataFrame], pl.DataFrame]:
     """What the laws of the segments say and what the fabric counted; and the headers, which leave to the laws what they
     know better."""
     found, counted = check_wires(run, on_wire, files)
     of_users: Mapping[str, Collection[int]] = ChainMap(*(dict(kind.of_users(run)) for kind in verifiers().values()))
-    of_headers = headers.check_headers(run, frames, files, own_types, dropped, of_users)
+    of_headers = headers.check_headers(run, frames, files, own_types, dropped, of_users, held)
     return [found, counters.check_counters(run, on_wire, counted)], of_headers
 
 

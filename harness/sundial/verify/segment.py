@@ -40,6 +40,11 @@ instant."""
 HELD_BACK: Mapping[str, pl.DataType] = {"row": pl.UInt32(), "since_ns": pl.Int64()}
 
 
+def nothing_held() -> pl.DataFrame:
+    """No frames that an adapter may have kept back."""
+    return pl.DataFrame(schema=HELD_BACK)
+
+
 @runtime_checkable
 class SegmentVerifier(Protocol[SegmentT]):
     """`KIND` of `sundial.segments.NAME.verify`; what takes the wire of a kind without one is unknown."""
@@ -65,7 +70,7 @@ class SegmentVerifier(Protocol[SegmentT]):
 
     def held_back(self, segment: SegmentT, wire: Wire) -> pl.DataFrame:
         """Frames (`row`) that an adapter may have kept back for its own reasons, and since when (`since_ns`)."""
-        return pl.DataFrame(schema=HELD_BACK)
+        return nothing_held()
 
     def further_captures(self, segment: SegmentT) -> Sequence[str]:
         """What a segment of this kind leaves beside its capture of frames, `wire/KIND/SEGMENT.NAME.pcapng` each."""

@@ -22,6 +22,19 @@ FRAME_US = 1000
 
 def places(*frames: Frame, ring: int = 2, cells: bool = False) -> list[int]:
     """In us, to the ns, where each of the refused frames stands."""
+    found = table(*frames, ring=ring, cells=cells)
+    assert found.filter(pl.col("fate").is_null())["time_ns"].to_list() == [
+        at * 1000 for at, _, rule in frames if rule is None
+    ]
+    return found.filter(pl.col("fate_rule").ne_missing(GIVEN_UP), pl.col("fate") == "dropped")["time_ns"].to_list()
+
+
+def order(*frames: Frame) -> list[int]:
+    """The frames as they were handed in."""
+    return table(*frames).sort("time_ns", "row")["row"].to_list()
+
+
+def table(*frames: Frame, ring: int = 2, cells: bool = False) -> pl.DataFrame:
     length = FRAME_US // 8 - 24
     sent = pl.DataFrame(
         [(row, "wire/lan.pcapng|m:eth0", "m:eth0", at * 1000, to, length, rule, None if rule is None else "dropped")
@@ -36,11 +49,7 @@ def places(*frames: Frame, ring: int = 2, cells: bool = False) -> list[int]:
         adapter=SimpleNamespace(ring_frames=ring),
     )
     network = cast(Network, cast(Any, SimpleNamespace(segments={"lan": segment})))
-    found = _behind_places(sent, network)
-    assert found.filter(pl.col("fate").is_null())["time_ns"].to_list() == [
-        at * 1000 for at, _, rule in frames if rule is None
-    ]
-    return found.filter(pl.col("fate_rule").ne_missing(GIVEN_UP), pl.col("fate") == "dropped")["time_ns"].to_list()
+    return _behind_places(sent, network)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +90,11 @@ def test_what_a_client_of_lan_emulation_gives_up_was_among_the_eight() -> None:
 
 def test_what_was_refused_otherwise_stays() -> None:
     assert places((0, B, None), (2000, B, None), (500, B, "too long")) == [500_000]
+
+
+def test_what_took_a_place_later_stands_behind_what_had_none() -> None:
+    """Eight wait; a ninth is refused; the first leaves, and another takes its place. All are given up at once."""
+    first, others = (500, A, None), [(5000, A, GIVEN_UP)] * 7
+    assert places(first, (400, A, HELD), *others, (5000, A, GIVEN_UP)) == [5_000_001]
+    assert order(first, (400, A, HELD), *others, (5000, A, GIVEN_UP)) == [0, *range(2, 9), 1, 9]
+    assert order(first, (400, A, HELD), (450, A, HELD), *others, (5000, A, GIVEN_UP)) == [0, *range(3, 10), 1, 2, 10]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,8 +11,9 @@ import polars as pl
 import pytest
 
 from sundial.verify import verify_run
-from sundial.verify.contention import contention_of
+from sundial.verify.contention import Contention, contention_of
 from sundial.verify.run import _ahead_ns
+from sundial.verify.segment import HELD_BACK
 from sundial.verify.sockets.call_times import DRIFT, check_call_times, check_late_requests
 from sundial.verify.sockets.udp import _begun_in_order
 from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Stream, rpc_call, rpc_reply
@@ -92,20 +94,56 @@ def test_names_that_come_again_go_to_calls_by_order() -> None:
     assert begun["start_ns"].to_list() == [100, 200, 400], "the second call was sent twice"
 
 
-@pytest.mark.parametrize(("free_ns", "found"), [(0, []), (1, [("request.sent", "at 2000 ns")])])
-def test_a_request_leaves_after_its_call_only_where_its_line_was_never_free(
-    free_ns: int, found: list[tuple[str, str]]
-) -> None:
+def late(
+    lines: dict[str, Contention] | None = None,
+    held: Sequence[tuple[int, int]] = (),
+    asked: Sequence[tuple[int, int]] = (),
+) -> list[tuple[str, str]]:
+    """Findings about a call that ends at 1,000 ns, and whose request, row 3, leaves at 2,000."""
     ended = pl.DataFrame({"id": [7], "end_ns": [1_000]}, schema_overrides={"id": pl.UInt32})
     sent = pl.DataFrame(
         {"call": [7], "reply": [False], "first_ns": [2_000], "rows": [[3]]},
         schema_overrides={"call": pl.UInt32, "rows": pl.List(pl.UInt32)},
     )
     ports = pl.DataFrame({"interface": ["c:eth0"], "row": [3]}, schema_overrides={"row": pl.UInt32})
+    kept = pl.DataFrame(held, HELD_BACK, orient="row")
+    waits = {"c": [("10.0.0.1", *each) for each in asked]}
+    return check_late_requests(ended, sent, ports, lines or {}, lambda: kept, waits).select("field", "seen").rows()
+
+
+LATE = [("request.sent", "at 2000 ns")]
+
+
+@pytest.mark.parametrize(("free_ns", "found"), [(0, []), (1, LATE)])
+def test_a_request_leaves_after_its_call_only_where_its_line_was_never_free(
+    free_ns: int, found: list[tuple[str, str]]
+) -> None:
     lines = {"c:eth0": contention_of([(0, 1_500), (1_500 + free_ns, 2_500)])}
-    late = check_late_requests(ended, sent, ports, lines)
-    assert late.select("field", "seen").rows() == found
-    assert check_late_requests(ended, sent, ports, {}).height == 1
+    assert late(lines) == found
+    assert late() == LATE
+
+
+@pytest.mark.parametrize(("row", "since_ns", "found"), [(3, 1_000, 0), (3, 1_001, 1), (4, 1_000, 1)])
+def test_a_request_that_an_adapter_had_before_its_call_was_over_may_leave_later(
+    row: int, since_ns: int, found: int
+) -> None:
+    assert len(late(held=[(row, since_ns)])) == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ([(900, 1_990)], 0),
+        ([(1_001, 1_990)], 1),
+        ([(900, 2_001)], 1),
+        ([(900, 999)], 1),
+        ([], 1),
+    ],
+)
+def test_a_request_that_waited_for_arp_when_its_call_was_over_may_leave_with_the_answer(
+    asked: list[tuple[int, int]], found: int
+) -> None:
+    assert len(late(asked=asked)) == found
 
 
 def test_frames_that_wait_behind_others_do_not_move_their_clients_clock() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from sundial.verify.headers.arp import Overflow
 from sundial.verify.headers.carriage import check_order
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.headers.tcp import AT_ONCE_NS, LAST_ACK_NS
+from sundial.verify.segment import HELD_BACK
 from sundial.verify.unsent import Unsent, unsent
 from tests import fates
 from tests.fates import by_adapter, ring_full
@@ -111,9 +112,11 @@ def fields(
     end_ns: int | None = None,
     topology: dict[str, object] | None = None,
     of_users: Mapping[str, Collection[int]] = MappingProxyType({}),
+    held: Sequence[tuple[int, int]] = (),
 ) -> list[str]:
     """`of_users`: machines with programs of users, with types of frames that they make. `timed`: the law of the segment
-    says when its frames arrive; `end_ns`: of the run, as the fabric counted it."""
+    says when its frames arrive; `end_ns`: of the run, as the fabric counted it. `held`: rows of frames that an adapter
+    may have kept back, since when."""
     path = bed.write()
     if topology is not None:
         document = json.loads((path / "run.json").read_bytes()) | {"topology": topology}
@@ -126,7 +129,8 @@ def fields(
     ports = ports_of(run).with_columns(timed=pl.lit(timed))
     with patch("sundial.verify.headers.ports_of", lambda _: ports):
         dropped = unsent(intact(frames), ports, partial(octets_of, files=files))
-        found = check_headers(run, frames, files, [], dropped, of_users)
+        kept = partial(pl.DataFrame, held, HELD_BACK, orient="row")
+        found = check_headers(run, frames, files, [], dropped, of_users, kept)
     assert found.filter(pl.col("rows").list.len() == 0).is_empty()
     return found["field"].unique().sort().to_list()
 
@@ -626,6 +630,16 @@ def test_a_machine_cannot_send_to_a_neighbour_of_which_it_has_not_heard(
 @pytest.mark.parametrize(("again", "found"), [(2_000_000, ["arp"]), (1_000_000_000, [])])
 def test_linux_asks_once_a_second(tmp_path: Path, again: int, found: list[str]) -> None:
     assert fields(arp_first(tmp_path, 1, 50_000, again), topology=TOPOLOGY) == found
+
+
+@pytest.mark.parametrize("place", [0, 2], ids=["the first", "the second"])
+@pytest.mark.parametrize(("before_ns", "found"), [(1_000_000_000, []), (1_000, ["arp"])])
+def test_questions_that_an_adapter_kept_back_may_leave_together(
+    tmp_path: Path, place: int, before_ns: int, found: list[str]
+) -> None:
+    """`place`: the row of the one that was handed in so long before the first left."""
+    bed = arp_first(tmp_path, 1, 50_000, 2_000_000)
+    assert fields(bed, topology=TOPOLOGY, held=[(place, Bed(tmp_path).now - before_ns)]) == found
 
 
 def connection(directory: Path, *, acked: bool = True, resets: int = 0, push: bool = False) -> Bed:

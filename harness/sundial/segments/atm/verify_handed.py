@@ -139,7 +139,7 @@ def _events(segment: Atm, line: Uplink, messages: Sequence[Message], vccs: Vccs)
 
 def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
     """Frames that clients may have kept back: those that left, or were given up, when something came that lets a frame
-    go; since the one before for the same station, which did not wait for it."""
+    go; since the last for the same station that left before that, and so did not wait for it."""
     pdus = read_pdus(segment, wire)
     lines, messages, vccs = _talk(segment, wire, pdus)
     parts = [pl.DataFrame(schema=HELD_BACK)]
@@ -147,7 +147,7 @@ def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
         sent = wire.sent_at(port)
         gone = wire.given_up(port).select(
             row=pl.col("row").cast(pl.Int64), time_ns="time_ns", target=pl.col("eth_target").cast(pl.Int64),
-            goes=pl.lit(True),
+            goes=pl.lit(True), event_ns="time_ns",
         )  # fmt: skip
         place = np.searchsorted(line.time_ns, sent.time_ns)
         known = place < len(line.time_ns)
@@ -157,10 +157,12 @@ def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
         event = after[np.maximum(last, 0)] if len(after) else seen
         goes = (last >= 0) & ((np.abs(seen - event) <= ROUNDING_NS) | (busy <= event + ROUNDING_NS))
         table = pl.DataFrame(
-            {"row": sent.row[known], "time_ns": seen, "target": sent.target[known], "goes": goes}
+            {"row": sent.row[known], "time_ns": seen, "target": sent.target[known], "goes": goes,
+             "event_ns": np.where(goes, event, seen)}
         )  # fmt: skip
         table = pl.concat([table, gone]).sort("time_ns", "row")
         table = table.with_columns(since_ns=pl.col("time_ns").shift().over("target"))
+        table = table.with_columns(pl.col("since_ns").first().over("target", "event_ns"))
         table = table.filter("goes", (pl.col("target") & GROUP_BIT) == 0).drop_nulls("since_ns")
         parts.append(table.select(pl.col(name).cast(dtype) for name, dtype in HELD_BACK.items()))
     return pl.concat(parts)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from sundial.verify.corruption import intact, through_ip
 from sundial.verify.frames import cut_off
 from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, igmp, ip, tcp
 from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
-from sundial.verify.segment import Hearing, hearing, network_of
+from sundial.verify.segment import Hearing, hearing, network_of, nothing_held
 from sundial.verify.unsent import Unsent
 
 _HOP = ("end", "machine", "domain", "target")
@@ -29,11 +29,13 @@ def check_headers(
     own_types: Collection[int],
     unsent: Unsent,
     of_users: Mapping[str, Collection[int]] = MappingProxyType({}),
+    held: Callable[[], pl.DataFrame] = nothing_held,
 ) -> pl.DataFrame:
     """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
 
     `frames` with row, end and fate; `own_types`: EtherTypes of workloads; `unsent`: what machines may have dropped
-    before; `of_users`: machines with programs of users, each with the EtherTypes that they send by themselves.
+    before; `of_users`: machines with programs of users, each with the EtherTypes that they send by themselves;
+    `held`: as of `wires.held_back`.
     """
     ports = ports_of(run)
     read = partial(octets_of, files=files)
@@ -74,6 +76,7 @@ def check_headers(
                 read,
                 # Without a topology it is not known which machines have static addresses.
                 packets=packets.clear() if network is None else packets,
+                held=held,
                 exact_time=run.clock == "virtual",
             ),
             ip.check_ip(

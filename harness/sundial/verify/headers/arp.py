@@ -67,10 +67,11 @@ def check_arp(
     read: Callable[[pl.DataFrame], Octets],
     *,
     packets: pl.DataFrame,
+    held: Callable[[], pl.DataFrame],
     exact_time: bool,
 ) -> pl.DataFrame:
     """`sent` as of `ports.sent_frames`, of `frames`; `packets`: all that machines sent or passed on, with
-    PACKET."""
+    PACKET; `held`: as of `wires.held_back`."""
     mine = sent.filter(pl.col("eth_type") == ARP)
     heard = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null(), pl.col("direction") == INBOUND)
     own = arp_fields(mine, read(mine)).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
@@ -82,10 +83,14 @@ def check_arp(
     table = (
         own.join(known, on=["domain", "arp_tpa"], how="left", maintain_order="left")
         .join(addresses.unique(), on=["machine", "arp_spa"], how="left", maintain_order="left")
-        .with_columns(
-            again_ns=pl.col("time_ns") - _before(2), next_ns=pl.when(pl.lit(exact_time)).then("time_ns") - _before(1)
-        )
+        .pipe(_with_pauses, exact_time)
     )
+    if table.select((pl.min_horizontal("again_ns", "next_ns") < _PAUSE_NS).any()).item():
+        # What an adapter kept back its machine had made before.
+        since = held().select(pl.col("row").cast(table.schema["row"]), made_ns="since_ns")
+        table = table.join(since, on="row", how="left", maintain_order="left").pipe(
+            _with_pauses, exact_time, pl.coalesce("made_ns", "time_ns")
+        )
     asks, answers = pl.col("arp_op") == REQUEST, pl.col("arp_op") == REPLY
     gratuitous = asks & (pl.col("arp_tpa") == pl.col("arp_spa"))
     checks = [
@@ -133,9 +138,20 @@ def check_arp(
     )
 
 
-def _before(places: int) -> pl.Expr:
-    """When its machine asked for the same address so many times before."""
-    return pl.col("time_ns").shift(places).over("end", "arp_op", "arp_tpa", order_by="time_ns")
+def _with_pauses(table: pl.DataFrame, exact_time: bool, made_ns: pl.Expr | None = None) -> pl.DataFrame:
+    """Adds how far apart at the most its machine asked for the same address this time and two times before, and once
+    before. `made_ns`: when it made each question at the earliest."""
+    left_ns = pl.col("time_ns")
+    made_ns = left_ns if made_ns is None else made_ns
+
+    def apart(places: int) -> pl.Expr:
+        made, left = (
+            each.shift(places).over("end", "arp_op", "arp_tpa", order_by="time_ns") for each in (made_ns, left_ns)
+        )
+        # What was kept back may have been made before what left sooner.
+        return pl.max_horizontal(left_ns - made, left - made_ns)
+
+    return table.with_columns(again_ns=apart(2), next_ns=pl.when(pl.lit(exact_time)).then(apart(1)))
 
 
 def _check_heard(packets: pl.DataFrame, got: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:

@@ -210,9 +210,10 @@ def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame, network: Network | No
 
 
 def _behind_places(sent: pl.DataFrame, network: Network) -> pl.DataFrame:
-    """Frames that an adapter refused, 1 ns behind the last of those that it had then: it has them from when they are
-    handed in, and their time is that of their first bit. A full transmit ring has `ring_frames` that have not left; a
-    LAN emulation client, 8 for the address (af-lane-0021, C10), which it sends later or gives up together."""
+    """Frames that an adapter refused, 1 ns behind the last of those that it had then, and before what it then took: it
+    has them from when they are handed in, and their time is that of their first bit. A full transmit ring has
+    `ring_frames` that have not left; a LAN emulation client, 8 for the address (af-lane-0021, C10), which it sends
+    later or gives up together."""
     refused = sent.filter(pl.col("fate_rule").is_in([FULL, HELD]))
     if refused.is_empty():
         return sent
@@ -220,22 +221,32 @@ def _behind_places(sent: pl.DataFrame, network: Network) -> pl.DataFrame:
     for (end,), part in refused.group_by("end", maintain_order=True):
         segment, port = network.segments[str(end).partition(".")[0].rpartition("/")[2]], part["port"][0]
         own = sent.filter(pl.col("end") == end, pl.col("fate").is_null()).sort("time_ns", "row")
-        begins = own["time_ns"].to_numpy()
+        begins, rows = own["time_ns"].to_numpy(), own["row"].to_numpy()
         given_up = pl.col("fate").is_null() | (pl.col("fate_rule") == GIVEN_UP)
         held = sent.filter(pl.col("end") == end, given_up).sort("time_ns", "row")
         freed, targets = held["time_ns"].to_numpy(), held["eth_target"].to_numpy()
+        held_rows = held["row"].to_numpy()
         following = np.append(begins[1:], np.iinfo(np.int64).max)
         busy = bits_of(own["frame_length"].cast(pl.Int64).to_numpy()) * SECOND_NS // segment.rate_bps(port)
         ends = following if segment.packet_cells is not None else np.minimum(begins + busy, following)
         for row, at_ns, rule, target in part.select("row", "time_ns", "fate_rule", "eth_target").iter_rows():
             if rule == FULL:
-                last = begins[np.searchsorted(ends, at_ns, "right") :][: segment.adapter.ring_frames]
+                last = rows[np.searchsorted(ends, at_ns, "right") :][: segment.adapter.ring_frames]
             else:
-                last = freed[(freed >= at_ns) & (targets == target)][:HELD_MOST]
-            later.append((row, int(last[-1]) + 1 if len(last) else at_ns))
-    moved = pl.DataFrame(later, schema={"row": sent.schema["row"], "behind_ns": pl.Int64}, orient="row")
-    times = pl.max_horizontal("time_ns", "behind_ns").cast(sent.schema["time_ns"])
-    return sent.join(moved, on="row", how="left", maintain_order="left").with_columns(time_ns=times).drop("behind_ns")
+                last = held_rows[(freed >= at_ns) & (targets == target)][:HELD_MOST]
+            if len(last):
+                later.append((row, int(last[-1])))
+    known = sent.schema["row"]
+    moved = pl.DataFrame(later, schema={"row": known, "behind": known}, orient="row")
+    moved = moved.join(sent.select(behind="row", behind_ns="time_ns"), on="behind", how="inner")
+    table = sent.join(moved, on="row", how="left", maintain_order="left")
+    is_moved = (pl.col("behind_ns") >= pl.col("time_ns")).fill_null(False)
+    table = table.with_columns(
+        place=pl.when(is_moved).then("behind").otherwise("row"), moved=is_moved,
+        time_ns=pl.when(is_moved).then("behind_ns").otherwise("time_ns"),
+    ).sort("end", "time_ns", "place", "moved", "row")  # fmt: skip
+    beyond = pl.col("moved").cum_sum().over("end", "time_ns").cast(sent.schema["time_ns"])
+    return table.with_columns(time_ns=pl.col("time_ns") + beyond).select(sent.columns)
 
 
 def apart(sent: pl.DataFrame, ports: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 import polars as pl
 
@@ -15,6 +16,7 @@ from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.contention import Contention
 from sundial.verify.corruption import intact, through_ip
 from sundial.verify.frames import DROPPED, cut_off
+from sundial.verify.segment import nothing_held
 from sundial.verify.sockets import (
     call_times,
     contents,
@@ -71,6 +73,8 @@ def analyse(
     transit: Transit | None = None,
     unsent: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     end_ns: int | None = None,
+    held: Callable[[], pl.DataFrame] = nothing_held,
+    asked: Mapping[str, Sequence[tuple[str, int, int]]] = MappingProxyType({}),
 ) -> Analysis:
     """Match frames to calls and compare. `frames` with row, end, fate and what `flows.add_flows` adds.
 
@@ -157,7 +161,7 @@ def analyse(
             )
         if exact_time:
             ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
-            findings.append(call_times.check_late_requests(sampled, datagrams, ports, lines or {}))
+            findings.append(call_times.check_late_requests(sampled, datagrams, ports, lines or {}, held, asked))
 
     def servers() -> Servers:
         return Servers(services(calls, datagrams, whole, tcp_frames, complete, protocols))

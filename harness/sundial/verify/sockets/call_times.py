@@ -11,13 +11,14 @@ host its distance to the captures' changes by more than a call takes: there a ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
 from sundial.verify.contention import NEVER_BUSY, Contention
 from sundial.verify.findings import findings
 from sundial.verify.frames import turn
+from sundial.verify.headers.arp import RETRY_NS
 
 DRIFT = 500e-6
 """How much a guest's clock may gain or lose under the real clock: as much as adjtimex(2) can correct."""
@@ -102,11 +103,17 @@ def check_answers(datagrams: pl.DataFrame, arrived: pl.DataFrame, streams: pl.Da
 
 
 def check_late_requests(
-    calls: pl.DataFrame, datagrams: pl.DataFrame, ports: pl.DataFrame, lines: Mapping[str, Contention]
+    calls: pl.DataFrame,
+    datagrams: pl.DataFrame,
+    ports: pl.DataFrame,
+    lines: Mapping[str, Contention],
+    held: Callable[[], pl.DataFrame],
+    asked: Mapping[str, Sequence[tuple[str, int, int]]],
 ) -> pl.DataFrame:
-    """Findings about calls over UDP whose first request leaves after their end, though its line was free meanwhile; of
-    what is sent again the causes are asked for (`retransmission_causes`). `ports`: interface of rows, whose name is the
-    key of `lines`."""
+    """Findings about calls over UDP whose first request leaves after their end, though its line was free meanwhile, no
+    adapter kept it back (`held`: row and since_ns) and ARP had an answer (`asked`: as of `headers.arp.asking`); of what
+    is sent again the causes are asked for (`retransmission_causes`). `ports`: interface of rows, whose name is the key
+    of `lines`."""
     first = (
         datagrams.filter(~pl.col("reply"))
         .sort("call", "first_ns")
@@ -117,8 +124,19 @@ def check_late_requests(
         .with_columns(row=pl.col("rows").list.first().cast(pl.UInt32))
         .join(ports, on="row", how="left", maintain_order="left")
     )
+    if first.height:
+        since = held().select(pl.col("row").cast(pl.UInt32), "since_ns")
+        first = first.join(since, on="row", how="left", maintain_order="left").filter(
+            (pl.col("since_ns") > pl.col("end_ns")).fill_null(True)
+        )
     columns = first.select("interface", "end_ns", "first_ns").iter_rows()
-    free = [lines.get(port, NEVER_BUSY).idle_ns(since, at) > 0 for port, since, at in columns]
+    free = [
+        lines.get(port, NEVER_BUSY).idle_ns(since, at) > 0
+        and not any(
+            begin <= since <= end <= at <= end + RETRY_NS for _, begin, end in asked.get(port.partition(":")[0], ())
+        )
+        for port, since, at in columns
+    ]
     return findings(
         first.filter(pl.Series(free, dtype=pl.Boolean)),
         pl.lit(True),
