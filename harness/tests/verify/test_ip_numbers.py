@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from random import Random
+from unittest.mock import patch
+
 import polars as pl
 import pytest
 
 from sundial.verify.frames import CUT_NS, INBOUND, OUTBOUND, cut_off
+from sundial.verify.headers import ip
 from sundial.verify.headers.arp import Stretches
 from sundial.verify.headers.ip import _check_datagrams, _linux_tcp, _steps, _without_unnumbered
 from sundial.verify.sockets.messages import check_datagrams
@@ -164,3 +168,66 @@ def test_a_connection_whose_opening_was_not_captured_has_single_steps() -> None:
     )  # fmt: skip
     opening = sent.clear().select("source", "target", "source_port", "target_port", tcp_window=pl.lit(0))
     assert _linux_tcp(sent, opening, ["source"])["most"].to_list() == [1, 1]
+
+
+def datagrams(random: Random, damage: str | None) -> pl.DataFrame:
+    """Some datagrams in one or more fragments, of few identifications that come again, each with its length and
+    checksum; of one, something is damaged."""
+    rows: list[dict[str, object]] = []
+    count = 40
+    for number in range(count):
+        sizes = [800] * random.choice([0, 0, 1, 2, 5]) + [random.randrange(8, 800)]
+        sums, length = [random.randrange(1 << 16) for _ in sizes], sum(sizes)
+        pseudo = 2 * (0x0A00) + 1 + 2 + 17 + length
+        rest = (sum(sums) + pseudo) % 0xFFFF
+        sums[-1] += 0xFFFF - rest
+        place = 0
+        for part, size in enumerate(sizes):
+            rows.append(
+                {
+                    "datagram": number, "part": part, "ip_id": number % 7, "fragment_offset": place,
+                    "ip_length": 20 + size, "more": part < len(sizes) - 1, "ip_payload_sum": sums[part],
+                    "udp_length": length if not part else None, "udp_checksum": 7 if not part else None,
+                    "source": "10.0.0.1", "fate": None,
+                }
+            )  # fmt: skip
+            place += size
+    hit = random.choice([place for place, row in enumerate(rows) if not row["part"] and row["more"]])
+    last = max(place for place, row in enumerate(rows) if row["datagram"] == rows[hit]["datagram"])
+    match damage:
+        case "length":
+            rows[hit]["udp_length"] = 5
+        case "checksum":
+            rows[last]["ip_payload_sum"] = int(str(rows[last]["ip_payload_sum"])) + 1
+        case "no checksum":
+            rows[hit]["udp_checksum"] = 0
+        case "last missing":
+            rows[last]["more"] = True
+        case "first missing":
+            rows[hit]["fragment_offset"] = 8
+        case "two at once":
+            rows.insert(hit, dict(rows[hit]))
+        case "turned round":
+            rows[hit], rows[hit + 1] = rows[hit + 1], rows[hit]
+    table = pl.DataFrame(rows, infer_schema_length=None).with_row_index("row").drop("datagram", "part")
+    kinds = {"fragment_offset": pl.UInt32, "ip_length": pl.UInt32, "ip_id": pl.UInt32, "udp_length": pl.UInt32}
+    return table.cast({**kinds, "fate": pl.String}).with_columns(
+        time_ns=pl.col("row").cast(pl.Int64) * MS, end=pl.lit("m"), target=pl.lit("10.0.0.2"), machine=pl.lit("n"),
+        protocol=pl.lit(17), ip_header=pl.lit(20), offloads=pl.lit(False), inner=pl.lit(False),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [None, "length", "checksum", "no checksum", "last missing", "first missing", "two at once", "turned round"],
+)
+def test_what_sums_show_to_be_right_would_be_right_one_by_one(damage: str | None) -> None:
+    nothing = pl.Series([], dtype=pl.UInt32)
+    for seed in range(8):
+        table = datagrams(Random(seed), damage)
+        quick = _check_datagrams(table, {}, nothing)
+        with patch.object(ip, "_plainly_whole", lambda udp: pl.repeat(False, udp.height, eager=True)):
+            slow = _check_datagrams(table, {}, nothing)
+        assert quick.equals(slow)
+        assert quick.is_empty() is (damage is None)
+        assert ip._plainly_whole(table.with_columns(data=pl.col("ip_length").cast(pl.Int64) - 20, number="ip_id")).any()

@@ -145,8 +145,10 @@ def analyse(
     )
     observed = _observed(datagrams, streamed, complete, call_legs)
     if not one_view:
-        sampled = calls.filter(pl.col("retransmits").is_not_null()).join(
-            together.select(id="call"), on="id", how="anti"
+        sampled = (
+            calls.select("id", "call", "client", "ok", "start_ns", "end_ns", "retransmits", "transport")
+            .filter(pl.col("retransmits").is_not_null())
+            .join(together.select(id="call"), on="id", how="anti")
         )
         findings.append(call_times.check_call_times(sampled, observed, exact_time))
         findings.append(call_times.check_answers(datagrams, whole, _answers(streamed, complete)))

@@ -16,8 +16,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
+from sundial.verify.groups import number_of
 from sundial.verify.sockets.udp import datagrams, layout_item
 
 MEMORY = 4 << 20
@@ -117,8 +119,8 @@ def arrivals(frames: pl.DataFrame) -> pl.DataFrame:
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     fragments = _numbered(frames.filter(split))
     plain = _plain(fragments)
-    alone = pl.concat([frames.filter(~split), fragments.join(plain, on=_KEY, how="semi").drop("number")])
-    several = _through_queues(fragments.join(plain, on=_KEY, how="anti"))
+    alone = pl.concat([frames.filter(~split), fragments.filter(plain).drop("number")])
+    several = _through_queues(fragments.filter(~plain))
     return pl.concat(
         [
             *(
@@ -134,25 +136,29 @@ def _numbered(fragments: pl.DataFrame) -> pl.DataFrame:
     return fragments.sort("time_ns", "row").with_columns(number=pl.int_range(pl.len()).over("end", "source"))
 
 
-def _plain(fragments: pl.DataFrame) -> pl.DataFrame:
-    """The datagrams (`_KEY`) whose queue holds all of their fragments: most."""
-    begin = pl.col("fragment_offset").cast(pl.Int64)
-    ordered = fragments.with_columns(
-        apart=pl.col("number").diff().over(_KEY),
-        before=(begin + pl.col("data")).shift(1).over(_KEY, order_by="fragment_offset"),
-    )
-    return (
-        ordered.group_by(_KEY)
-        .agg(
-            (pl.col("apart").fill_null(0) <= MOST_APART).all(),
-            (pl.col("before").fill_null(0) <= begin).all(),
-            held=pl.col("time_ns").max() - pl.col("time_ns").min() < HELD_NS,
-            intact=~pl.col("damaged").any(),
-            one=(~pl.col("more")).sum() <= 1,
-        )
-        .filter("apart", "before", "held", "intact", "one")
-        .select(_KEY)
-    )
+def _plain(fragments: pl.DataFrame) -> pl.Series:
+    """Fragments of datagrams (`_KEY`) whose queue holds all of their fragments: most. `fragments`: by time."""
+    if fragments.is_empty():
+        return pl.Series([], dtype=pl.Boolean)
+    columns = fragments.select(
+        "number", "data", "time_ns", "more", "damaged",
+        queue=number_of(*_KEY), begin=pl.col("fragment_offset").cast(pl.Int64),
+    )  # fmt: skip
+    of = {name: columns[name].to_numpy() for name in columns.columns}
+    by_time, by_offset = np.argsort(of["queue"], kind="stable"), np.lexsort((of["begin"], of["queue"]))
+    begins = np.append(True, np.diff(of["queue"][by_time]) != 0)
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts[1:], len(begins)) - 1
+    near = begins | (np.diff(of["number"][by_time], prepend=0) <= MOST_APART)
+    behind = (of["begin"] + of["data"])[by_offset]
+    apart = begins | (np.append(0, behind[:-1]) <= of["begin"][by_offset])
+    right = np.logical_and.reduceat(near & apart & ~of["damaged"][by_time], starts)
+    right &= np.add.reduceat((~of["more"][by_time]).astype(np.int64), starts) <= 1
+    times = of["time_ns"][by_time]
+    right &= times[ends] - times[starts] < HELD_NS
+    found = np.zeros(len(begins), np.bool_)
+    found[by_time] = right[np.cumsum(begins) - 1]
+    return pl.Series(found)
 
 
 def _queues(fragments: pl.DataFrame) -> Iterator[Queue]:
