@@ -45,30 +45,33 @@ def check_igmp(sent: pl.DataFrame, read: Read, of_users: Collection[str]) -> pl.
     """`sent` as of `ports.sent_frames`. Reports are few: they are looked at one by one."""
     reports = sent.filter(reports_of(of_users))
     octets = read(reports)
-    rows = []
+    rows: list[Finding] = []
     for place, frame in enumerate(reports.iter_rows(named=True)):
         packet = octets.frame(place)[ETHERNET : ETHERNET + frame["ip_length"]]
-        rows += [
-            Finding(None, field, expected, seen, [frame["row"]])
-            for field, expected, seen in check_report(packet, frame["target"])
-        ]
+        rows += check_report(packet, frame["target"], [frame["row"]])
     return as_table(rows)
 
 
-def check_report(packet: bytes, target: str) -> Iterator[tuple[str, str, str]]:
-    """What is wrong with an IPv4 packet whose header has HEADER bytes: field, expected, seen."""
+def check_report(packet: bytes, target: str, rows: list[int]) -> Iterator[Finding]:
+    """What is wrong with an IPv4 packet whose header has HEADER bytes."""
     option, report = packet[20:HEADER], packet[HEADER:]
     if option != _ALERT:
-        yield "ip.opt", "router alert", option.hex()
+        yield Finding(None, "ip.opt", "router alert", option.hex(), rows)
     if target != ALL_ROUTERS:
-        yield "ip.dst", f"{ALL_ROUTERS}, of reports", target
+        yield Finding(None, "ip.dst", f"{ALL_ROUTERS}, of reports", target, rows)
     if len(report) < _FIXED or report[0] != _REPORT:
-        yield "igmp.type", f"{_REPORT:#x}, with {_FIXED} bytes at least", f"{report[:1].hex()}, {len(report)} bytes"
+        yield Finding(
+            None,
+            "igmp.type",
+            f"{_REPORT:#x}, with {_FIXED} bytes at least",
+            f"{report[:1].hex()}, {len(report)} bytes",
+            rows,
+        )
         return
     words = report + bytes(len(report) % 2)
     total = sum(int.from_bytes(words[at : at + 2]) for at in range(0, len(words), 2))
     if total % 0xFFFF or not total:
-        yield "igmp.checksum", "right", "wrong"
+        yield Finding(None, "igmp.checksum", "right", "wrong", rows)
     at = _FIXED
     for _ in range(int.from_bytes(report[6:8])):
         record = report[at : at + _FIXED]
@@ -77,6 +80,8 @@ def check_report(packet: bytes, target: str) -> Iterator[tuple[str, str, str]]:
             break
         group = str(IPv4Address(record[4:8]))
         if record[0] not in _RECORD_TYPES or record[1] or not is_group(group):
-            yield "igmp.record", "a type from 1 to 6 of a group", f"type {record[0]} of {group}"
+            yield Finding(None, "igmp.record", "a type from 1 to 6 of a group", f"type {record[0]} of {group}", rows)
     if at != len(report):
-        yield "igmp.num_grp_recs", f"records of {len(report) - _FIXED} bytes", f"{at - _FIXED} bytes"
+        yield Finding(
+            None, "igmp.num_grp_recs", f"records of {len(report) - _FIXED} bytes", f"{at - _FIXED} bytes", rows
+        )
