@@ -28,6 +28,11 @@ class Place:
     certs: Path | None = None
     """Folder of the certificate and the key for `tls:`."""
 
+    @property
+    def is_here(self) -> bool:
+        """True if runs are made by processes of this command alone."""
+        return self.address is None
+
 
 HERE = Place()
 
