@@ -34,10 +34,13 @@ jobs_option: Callable[[Decorated], Decorated] = click.option(
     help="Number of parallel runs on this host. Default: as many as it has cores for.",
 )
 
-_PLACE = "Where runs are made: local, local:N (runs at a time), tcp://127.0.0.1:PORT, tls://HOST:PORT."
+_PLACE = (
+    "Where runs are made: local, local:N (runs at a time), tcp://127.0.0.1:PORT, tls://HOST:PORT, ssh:HOST,HOST, "
+    "slurm:JOBS, k8s:PODS."
+)
 on_option: Callable[[Decorated], Decorated] = click.option("--on", default="local", metavar="PLACE", help=_PLACE)
 certs_option: Callable[[Decorated], Decorated] = click.option(
-    "--certs", type=click.Path(path_type=Path), metavar="DIR", help="Certificate and key for tls://."
+    "--certs", type=click.Path(path_type=Path), metavar="DIR", help="Certificate and key for tls://, ssh: and slurm:."
 )
 
 

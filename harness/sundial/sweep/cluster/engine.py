@@ -26,6 +26,7 @@ from sundial.sweep.cluster.agent import Answer, Order
 from sundial.sweep.cluster.dask import CONNECT_S, distributed, security
 from sundial.sweep.cluster.offer import Offer, chosen, others, refusal
 from sundial.sweep.cluster.parcel import put_all
+from sundial.sweep.cluster.starting import scheduler_at
 from sundial.sweep.making import SweepTask
 from sundial.sweep.place import Place
 from sundial.sweep.schedule import Done, Lost, RunT
@@ -33,6 +34,8 @@ from sundial.sweep.store import Store
 
 WAIT_S = 60.0
 """For the first worker, or for one to come back."""
+QUEUED_S = 7 * 86400.0
+"""The same where a worker is a job in a queue."""
 LOOK_S = 1.0
 """Between looks at which workers are there."""
 
@@ -278,18 +281,18 @@ class Cluster(Generic[RunT]):
 
 @contextlib.contextmanager
 def connected(place: Place, needs: Needs[RunT]) -> Iterator[Cluster[RunT]]:
-    """The cluster of a scheduler. Raises HostLacks, Interrupted."""
-    assert place.address is not None
+    """The cluster of a scheduler, which is started where the place says so. Raises HostLacks, Interrupted."""
     interrupts = Interrupts()
-    with interrupts.taken():
+    with interrupts.taken(), scheduler_at(place) as (scheduler, address):
         try:
             client = distributed().Client(
-                place.address, security=security(place.certs), timeout=CONNECT_S, set_as_default=False
+                scheduler, security=security(place.certs), timeout=CONNECT_S, set_as_default=False
             )
         except OSError as error:
-            hint = f"start it: {COMMAND} sweep scheduler {place.address}"
-            raise HostLacks(f"no scheduler answers at {place.address}: {error}", hint=hint) from error
-        cluster = Cluster(client, place.address, needs)
+            hint = f"start it: {COMMAND} sweep scheduler {address}"
+            raise HostLacks(f"no scheduler answers at {address}: {error}", hint=hint) from error
+        queued = place.started is not None and place.started.kind != "ssh"
+        cluster = Cluster(client, address, needs, QUEUED_S if queued else WAIT_S)
         try:
             yield cluster
         finally:
