@@ -9,7 +9,16 @@ from pathlib import Path
 import click
 
 from sundial.cli import completion, rooms
-from sundial.cli.options import checked_connect, checked_out, connect_option, jobs_option, recipe_option
+from sundial.cli.options import (
+    certs_option,
+    checked_connect,
+    checked_out,
+    checked_place,
+    connect_option,
+    jobs_option,
+    on_option,
+    recipe_option,
+)
 from sundial.cli.runs import find_run, reference_to
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
 from sundial.errors import BadInput, RunFailed, VerificationFailed
@@ -29,6 +38,8 @@ from sundial.model.scenario import SEED_MOST
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), metavar="N", help="Seed. Default: the scenario's.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write.")
 @jobs_option
+@on_option
+@certs_option
 @click.option("--skip-refused", is_flag=True, help="Leave cells empty whose values do not go together.")
 @connect_option
 @recipe_option
@@ -45,6 +56,8 @@ def matrix(
     seed: int | None,
     out: Path | None,
     jobs: int | None,
+    on: str,
+    certs: Path | None,
     skip_refused: bool,
     connect: str,
     recipe: str | None,
@@ -59,7 +72,7 @@ def matrix(
     sundial matrix quickstart --rows transports=udp,tcp --columns mtu=576,1500 --measure "p99(rtt_us)"
     sundial matrix --from RUN --from RUN --rows mtu --columns seed
     """
-    connect, out = checked_connect(connect), checked_out(out)
+    connect, out, place = checked_connect(connect), checked_out(out), checked_place(on, certs, jobs)
     if (scenario is None) == (not runs):
         raise click.UsageError("give either SCENARIO or --from RUN")
     if (rows is None) != (columns is None) or (runs and rows is None):
@@ -72,7 +85,7 @@ def matrix(
     command = (COMMAND, *sys.argv[1:])
     asked = rooms.MatrixAsked(
         scenario, {reference_to(each): each for each in folders}, rows, columns, overrides, topology, scale, seed,
-        measure, out, connect, recipe, skip_refused, jobs, command,
+        measure, out, connect, recipe, skip_refused, place, command,
     )  # fmt: skip
     with progress(quiet=as_json) as shown:
         folder, document, table = rooms.matrix(asked, shown)

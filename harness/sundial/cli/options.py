@@ -12,6 +12,7 @@ import click
 from sundial.cli import completion
 from sundial.errors import BadInput
 from sundial.plan.request import EMBEDDED
+from sundial.sweep.place import Place, place_of
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -30,8 +31,26 @@ jobs_option: Callable[[Decorated], Decorated] = click.option(
     "--jobs",
     type=click.IntRange(1, 64),
     metavar="N",
-    help="Number of parallel runs. Default: as many as this host has cores for.",
+    help="Number of parallel runs on this host. Default: as many as it has cores for.",
 )
+
+_PLACE = (
+    "Where runs are made: local, local:N (runs at a time), tcp://127.0.0.1:PORT, tls://HOST:PORT, ssh:HOST,HOST, "
+    "slurm:JOBS, k8s:PODS."
+)
+on_option: Callable[[Decorated], Decorated] = click.option("--on", default="local", metavar="PLACE", help=_PLACE)
+certs_option: Callable[[Decorated], Decorated] = click.option(
+    "--certs", type=click.Path(path_type=Path), metavar="DIR", help="Certificate and key for tls://, ssh: and slurm:."
+)
+
+
+def checked_place(on: str, certs: Path | None, jobs: int | None) -> Place:
+    """The place of `--on`, or of `--jobs`. Raises BadInput."""
+    if jobs is None:
+        return place_of(on, certs)
+    if on != "local":
+        raise BadInput("has no effect with --on", field="--jobs", allowed="--jobs N, or --on PLACE")
+    return Place(jobs)
 
 
 def checked_out(out: Path | None) -> Path | None:

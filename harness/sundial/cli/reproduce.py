@@ -11,7 +11,16 @@ import click
 
 from sundial import kinds
 from sundial.cli import completion, rooms
-from sundial.cli.options import checked_connect, checked_out, connect_option, jobs_option, recipe_option
+from sundial.cli.options import (
+    certs_option,
+    checked_connect,
+    checked_out,
+    checked_place,
+    connect_option,
+    jobs_option,
+    on_option,
+    recipe_option,
+)
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
 from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.scenario import SEED_MOST
@@ -31,6 +40,8 @@ _PAPERS = kinds.having("papers", "reproduce")
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write.")
 @jobs_option
+@on_option
+@certs_option
 @connect_option
 @recipe_option
 @as_json
@@ -43,6 +54,8 @@ def reproduce(
     connect: str,
     recipe: str | None,
     jobs: int | None,
+    on: str,
+    certs: Path | None,
     as_json: bool,
 ) -> None:
     """Repeat the experiments of PAPER in virtual time. The report shows its tables, published and measured.
@@ -56,9 +69,9 @@ def reproduce(
         raise BadInput(f"--quick and --scale {scale} cannot be combined", allowed="one of them")
     extent = "quick" if quick else scale or "full"
     command = ("sundial", *sys.argv[1:])
-    connect, out = checked_connect(connect), checked_out(out)
+    connect, out, place = checked_connect(connect), checked_out(out), checked_place(on, certs, jobs)
     with progress(quiet=as_json) as shown:
-        done = rooms.reproduce(paper, extent, seed, out, connect, recipe, jobs, command, shown)
+        done = rooms.reproduce(paper, extent, seed, out, connect, recipe, place, command, shown)
     if as_json:
         print_json(_summary(done))
     else:

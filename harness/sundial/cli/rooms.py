@@ -26,6 +26,7 @@ from sundial.plan.request import EMBEDDED
 if TYPE_CHECKING:
     from sundial.model.network import Network
     from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
+    from sundial.sweep.place import Place
 
 CAPTURES = WRITTEN.captures
 LOGS = WRITTEN.state / ".sundial" / "log"
@@ -488,12 +489,11 @@ def reproduce(
     out: Path | None,
     connect: str,
     recipe: str | None,
-    jobs: int | None,
+    place: Place,
     command: tuple[str, ...],
     progress: Progress,
 ) -> Any:
-    """Run a paper's experiments, `jobs` of them side by side (None: as many as there are cores for), and write their
-    report; answers a `Reproduced`.
+    """Run a paper's experiments at a place and write their report; answers a `Reproduced`.
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
@@ -505,9 +505,24 @@ def reproduce(
         pinned = named_room("sundial.machines.images").pin(known, folder, shown.say, names)
         return cast("dict[str, dict[str, str]]", pinned)
 
-    at_once = jobs or named_room("sundial.reproduce.workers").jobs_of_this_host()
-    request = room.Request(name, scale, seed, CAPTURES, out, connect, command, at_once)
-    return room.perform(request, room.Doors(making(), pin), progress)
+    request = room.Request(name, scale, seed, CAPTURES, out, connect, command)
+    return room.perform(request, room.Doors(makers(place, recipe), pin), progress)
+
+
+def makers(place: Place, recipe: str | None) -> Any:
+    """What makes the runs of a reproduction or a matrix at a place: by the engine of sweeps, but for one at a time."""
+    worker = named_room("sundial.reproduce.worker")
+    slots = place.slots or named_room("sundial.reproduce.workers").jobs_of_this_host()
+    if place.is_here and slots == 1:
+        return lambda progress: contextlib.nullcontext(worker.OneByOne(making()))
+
+    def placed(progress: Progress) -> Any:
+        store = named_room("sundial.sweep.store").Store(named_room("sundial.run.places").Places().store)
+        identities = named_room("sundial.sweep.known").Identities(recipe, say=progress.say)
+        placing = named_room("sundial.sweep.engines").Placing(making(), place, slots, store, identities, progress)
+        return named_room("sundial.sweep.tasks").Tasks(placing).placed()
+
+    return placed
 
 
 @dataclass(frozen=True)
@@ -529,7 +544,7 @@ class MatrixAsked:
     connect: str
     recipe: str | None
     skip_refused: bool
-    jobs: int | None
+    place: Place
     command: tuple[str, ...]
 
 
@@ -554,7 +569,7 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
         shown = first_mismatch(name, document)
         return None if shown is None else shown.words
 
-    doors = room.Doors(making(), measured, first)
+    doors = room.Doors(makers(asked.place, asked.recipe), measured, first)
     made = not asked.runs
     if not made:
         axes = (pure.Axis("", (), ()),) * 2
@@ -575,7 +590,6 @@ def matrix(asked: MatrixAsked, progress: Progress) -> tuple[Path, Any, list[list
         asked.connect,
         asked.recipe,
         asked.skip_refused,
-        asked.jobs or named_room("sundial.reproduce.workers").jobs_of_this_host(),
         asked.command,
     )
     if made:

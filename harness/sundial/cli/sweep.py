@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from sundial.cli import completion, rooms, sweep_rooms
-from sundial.cli.options import checked_connect, checked_out, connect_option, recipe_option
+from sundial.cli.options import certs_option, checked_connect, checked_out, connect_option, on_option, recipe_option
 from sundial.cli.talk import Verb, as_json, in_bytes, print_json, print_table, progress, say
 from sundial.errors import HostLacks, Interrupted, RunFailed, VerificationFailed
 from sundial.model.catalog import COMMAND, typed
@@ -55,13 +55,6 @@ def resumable(hint: str) -> Iterator[None]:
     except (Interrupted, HostLacks) as ended:
         ended.hint = ended.hint or hint
         raise
-
-
-_PLACE = "Where runs are made: local, local:N (runs at a time), tcp://127.0.0.1:PORT, tls://HOST:PORT."
-on_option = click.option("--on", default="local", metavar="PLACE", help=_PLACE)
-certs_option = click.option(
-    "--certs", type=click.Path(path_type=Path), metavar="DIR", help="Certificate and key for tls://."
-)
 
 
 def asking(settings_help: str, seeds_help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

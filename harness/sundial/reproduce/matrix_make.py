@@ -34,8 +34,7 @@ from sundial.reproduce.matrix import (
     values_of,
 )
 from sundial.reproduce.matrix_page import page
-from sundial.reproduce.worker import Ended, Making, Task
-from sundial.reproduce.workers import Workers
+from sundial.reproduce.worker import Ended, Makers, Task
 from sundial.run.directory import own, run_names
 from sundial.whole import whole
 
@@ -52,7 +51,7 @@ First = Callable[[str, Mapping[str, Any]], str | None]
 class Doors:
     """What other rooms do."""
 
-    making: Making
+    maker: Makers
     measured: Measured
     first: First
 
@@ -74,7 +73,6 @@ class Request:
     connect: str
     recipe: str | None
     skip_refused: bool
-    jobs: int
     command: tuple[str, ...]
 
 
@@ -224,12 +222,8 @@ def _run(
         command = ("sundial", "run", request.scenario, *words, "--seed", str(each.experiment.seed))
         run = RunRequest(each.experiment, out.parent, out, request.connect, False, command, recipe=request.recipe)
         tasks.append((Task(name, run, out), _Numbered(progress, f"{number}/{len(to_make)}")))
-    if request.jobs == 1:
-        for each, (task, talk) in zip(to_make, tasks, strict=True):
-            yield each, doors.making.make(task, talk)
-        return
-    with Workers(doors.making, request.jobs) as workers:
-        yield from zip(to_make, workers.make(tasks), strict=True)
+    with doors.maker(progress) as maker:
+        yield from zip(to_make, maker.make(tasks), strict=True)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -14,9 +13,9 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed
 from sundial.plan.request import Progress
 from sundial.reproduce.page import write_page
-from sundial.reproduce.paper import Outcome, reproduction
+from sundial.reproduce.paper import Outcome, Reproduction, reproduction
 from sundial.reproduce.runs import Bench, Doors, Made
-from sundial.reproduce.workers import Workers
+from sundial.reproduce.worker import Maker
 from sundial.run.directory import own, run_names, take_up_abandoned
 from sundial.whole import whole
 
@@ -37,8 +36,6 @@ class Request:
     """The folder to write, if the user named it; it must not exist yet."""
     connect: str
     command: tuple[str, ...]
-    jobs: int = 1
-    """Runs side by side."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +67,20 @@ def perform(request: Request, doors: Doors, progress: Progress) -> Reproduced:
     if request.scale not in scales:
         what = f"{request.name} has no scale {request.scale!r}"
         raise BadInput(what, file="--scale", allowed=", ".join(scales))
+    with doors.maker(progress) as maker:
+        return _performed(paper, request, doors, maker, progress)
+
+
+def _performed(paper: Reproduction, request: Request, doors: Doors, maker: Maker, progress: Progress) -> Reproduced:
     partial, final = _claim(request)
     lock = own(partial)
     _index(partial, [], {}, request.command, "interrupted", {})
-    workers = Workers(doors.making, request.jobs) if request.jobs > 1 else None
-    bench = Bench(partial, request.seed, request.connect, doors, progress, workers)
+    bench = Bench(partial, request.seed, request.connect, doors, progress, maker)
     try:
-        with workers or contextlib.nullcontext():
-            bench.pin_images()
-            outcome = paper.perform(bench, scale=request.scale)
-            progress.say("writing the report")
-            _write(partial, outcome, bench, request.command)
+        bench.pin_images()
+        outcome = paper.perform(bench, scale=request.scale)
+        progress.say("writing the report")
+        _write(partial, outcome, bench, request.command)
     except BaseException:
         _index(partial, bench.made, bench.images, request.command, "failed", {})
         raise

@@ -15,8 +15,7 @@ from typing import Any
 from sundial.model.load import load_experiments
 from sundial.plan.request import Progress, RunRequest
 from sundial.reproduce.measure import Measured
-from sundial.reproduce.worker import Ended, Making, Task
-from sundial.reproduce.workers import Workers
+from sundial.reproduce.worker import Maker, Makers, Task
 from sundial.whole import whole
 
 Mips = Decimal | Mapping[str, Decimal]
@@ -70,7 +69,7 @@ class Made:
 class Doors:
     """What other rooms do for a reproduction; tests bring their own."""
 
-    making: Making
+    maker: Makers
     pin_images: Callable[[Path, Progress, Iterable[str] | None], dict[str, dict[str, str]]]
     """Copies images into a folder, built first where they are not current; the sha256 of each one's parts and its
     recipe, by its name. None: all but those that are built on demand and are not built."""
@@ -86,7 +85,7 @@ class Bench:
         connect: str,
         doors: Doors,
         progress: Progress,
-        workers: Workers | None = None,
+        maker: Maker,
     ) -> None:
         self.folder = folder
         self.seed = seed
@@ -96,8 +95,7 @@ class Bench:
         self._connect = connect
         self._doors = doors
         self._progress = progress
-        self._workers = workers
-        """None: this process makes all runs."""
+        self._maker = maker
         self._begun = 0
         self._expected = 0
 
@@ -119,7 +117,7 @@ class Bench:
         return measured
 
     def make_all(self, asked: Iterable[tuple[Spec, Mips]]) -> Iterator[Measured | None]:
-        """Runs at these speeds, side by side where there are workers, in the order in which they were asked for.
+        """Runs at these speeds, side by side where the maker does so, in the order in which they were asked for.
 
         None where one failed, which is kept and does not stop the others. Raises BadInput, HostLacks, Interrupted.
         """
@@ -127,8 +125,7 @@ class Bench:
         tasks = [self._task(spec, mips) for spec, mips in wanted]
         if self.images:
             self._pin_others([task for task, _ in tasks])
-        ended = self._workers.make(tasks) if self._workers is not None else self._one_by_one(tasks)
-        for (spec, _), (task, _), end in zip(wanted, tasks, ended, strict=True):
+        for (spec, _), (task, _), end in zip(wanted, tasks, self._maker.make(tasks), strict=True):
             self.made.append(Made(spec.name, spec.about, *astuple(end)))
             if end.verdict == "failed":
                 self._progress.say(f"{spec.name} failed: {end.error}")
@@ -148,9 +145,6 @@ class Bench:
         others = dict.fromkeys(node.image for node in nodes if node.image not in self.images)
         if others:
             self.images.update(self._doors.pin_images(self.folder / IMAGES, self._progress, others))
-
-    def _one_by_one(self, tasks: Iterable[tuple[Task, Progress]]) -> Iterator[Ended]:
-        return (self._doors.making.make(task, progress) for task, progress in tasks)
 
     def _task(self, spec: Spec, mips: Mips) -> tuple[Task, Progress]:
         self._begun += 1

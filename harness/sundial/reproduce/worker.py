@@ -10,13 +10,13 @@ from __future__ import annotations
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from sundial.errors import RunFailed
 from sundial.plan.request import Progress, RunRequest, RunResult
@@ -65,6 +65,28 @@ class Making:
         verdict = self.verify(task.out)
         self.report(task.out)
         return Ended(str(verdict["verdict"]), int(verdict.get("calls") or 0), int(verdict.get("mismatches") or 0))
+
+
+class Maker(Protocol):
+    """Makes tasks."""
+
+    def make(self, tasks: Sequence[tuple[Task, Progress]]) -> Iterator[Ended]:
+        """What became of each, in their order. Raises BadInput, HostLacks, Interrupted."""
+
+
+Makers = Callable[[Progress], AbstractContextManager[Maker]]
+"""A maker for as long as it is needed."""
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """Makes tasks in this process."""
+
+    making: Making
+
+    def make(self, tasks: Sequence[tuple[Task, Progress]]) -> Iterator[Ended]:
+        """What became of each, in their order. Raises BadInput, HostLacks, Interrupted."""
+        return (self.making.make(task, progress) for task, progress in tasks)
 
 
 @dataclass(frozen=True)

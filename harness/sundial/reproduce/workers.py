@@ -1,37 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs side by side, each in a process of its own: libvirt's embedded driver and Python itself do one thing at a time.
 
-Which of them makes a run, and when, changes nothing in it: time is virtual. Results come in the order of the tasks.
+Which of them makes a run, and when, changes nothing in it: time is virtual.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from types import TracebackType
 
-from sundial.errors import RunFailed
-from sundial.plan.request import Progress
 from sundial.reproduce.worker import Ended, Making, Said, Task
-from sundial.run.directory import in_the_making
 from sundial.run.interrupts import Interrupts
 
 PACKAGES = Path(__file__).resolve().parents[2]
 END_S = 60.0
 """For a worker to take its machines down."""
 LOOK_S = 0.2
-RETRIES = 3
-"""Of a run whose worker has died."""
 MOST = 8
 """By default: a worker that verifies weighs some hundred MB."""
 
@@ -76,45 +68,6 @@ class Workers:
         self._interrupts.cleaning_begins()
         with self._taken:
             self._end()
-
-    def make(self, tasks: Sequence[tuple[Task, Progress]]) -> Iterator[Ended]:
-        """What became of each, in their order. Those of most calls are begun first, lest one is alone at the end.
-
-        A run whose worker has died is begun again, RETRIES times. Raises what a worker raised: BadInput, HostLacks;
-        Interrupted; RunFailed where its workers died each time.
-        """
-        waiting = sorted(enumerate(tasks), key=lambda each: (each[1][0].calls, -each[0]))
-        ended: dict[int, Ended] = {}
-        died: Counter[int] = Counter()
-        for place in range(len(tasks)):
-            while place not in ended:
-                self._begin_all(waiting)
-                number, answer = self.heard()
-                if isinstance(answer, Said):
-                    tasks[number][1].say(answer.text)
-                elif isinstance(answer, Lost):
-                    died[number] += 1
-                    task, progress = tasks[number]
-                    if died[number] > RETRIES:
-                        what = f"processes that made {task.out.name} have ended {died[number]} times"
-                        raise RunFailed(f"{what}, the last with status {answer.status}")
-                    progress.say(f"its process has ended with status {answer.status}; it is begun again")
-                    _clear(task.out)
-                    waiting.append((number, tasks[number]))
-                else:
-                    ended[number] = answer
-            self._begin_all(waiting)  # before the caller takes its time over this one
-            yield ended.pop(place)
-
-    def _begin_all(self, waiting: list[tuple[int, tuple[Task, Progress]]]) -> None:
-        while waiting and self.free:
-            number, (task, _) = waiting.pop()
-            self.begin(number, task)
-
-    @property
-    def free(self) -> int:
-        """How many more runs can begin."""
-        return self._count - len(self._under_way)
 
     def begin(self, number: int, task: Task) -> None:
         """Begin a run; there must be a free worker."""
@@ -187,13 +140,3 @@ class Workers:
         for worker in self._workers:
             if worker.process.poll() is None:
                 worker.process.send_signal(number)
-
-
-def _clear(out: Path) -> None:
-    """Remove what a dead worker has left of a run, once its guard has taken the machines down."""
-    partial = out.with_name(f".{out.name}.partial")
-    until = time.monotonic() + END_S
-    while partial in in_the_making(out.parent) and time.monotonic() < until:
-        time.sleep(LOOK_S)
-    for folder in (partial, out):
-        shutil.rmtree(folder, ignore_errors=True)

@@ -79,7 +79,7 @@ class SweepMaking(Making):
             if kept:
                 self.report(made)
             else:
-                _drop(made)
+                drop_captures(made)
             spent = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(_cpu_s() - cpu_s, 3)}
             maker = {"name": socket.gethostname(), "worker": task.worker, "making": secrets.token_hex(8)}
             result = replace(result, host={**maker, **spent})
@@ -124,7 +124,8 @@ def result_from(
     )
 
 
-def _drop(made: Path) -> None:
+def drop_captures(made: Path) -> None:
+    """Remove the captures of a run directory, if it has any."""
     entry = read_entry(made)
     if entry is not None:
         remove_captures(entry, date.today())

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -25,19 +25,18 @@ from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
 from sundial.model.sweep import Sweep
 from sundial.plan.request import Progress, RunRequest
-from sundial.reproduce.worker import Ended, Making, Said, Task
-from sundial.reproduce.workers import Lost as WorkerLost
-from sundial.reproduce.workers import Workers
+from sundial.reproduce.worker import Making
 from sundial.shelf.entries import size_of
 from sundial.sweep.design import Axis, Cell, Point, axes_of, cells_of, plain, settings_of
+from sundial.sweep.engines import Placing, Pool, engine_of, shown
 from sundial.sweep.identity import Identity, digest
 from sundial.sweep.known import Knowing, Lacking
-from sundial.sweep.making import Put, SweepMaking, SweepTask
+from sundial.sweep.making import SweepMaking, SweepTask
 from sundial.sweep.memo import FILE, Memo
 from sundial.sweep.page import PAGE, write_page
 from sundial.sweep.place import HERE, Place
 from sundial.sweep.plans import Bisect, Crossing, Metrics, Plan, plan_of
-from sundial.sweep.schedule import Done, Engine, Lost, Schedule, drawn
+from sundial.sweep.schedule import Engine, Schedule, drawn
 from sundial.sweep.schedule import Progress as Counts
 from sundial.sweep.store import Kept, Store
 from sundial.sweep.tables import CALLS, RUNS, Row, row_of, write_tables
@@ -233,7 +232,9 @@ class Sweeping:
             self.store.tidy()
             schedule: Schedule[Point, Kept] | None = None
             try:
-                with self._engine(making, progress, pool) as engine:
+                request = self.request
+                placing = Placing(making, request.place, request.slots, self.store, self._identities, progress)
+                with engine_of(placing, self.task, pool) as engine:
                     schedule = self.schedule(engine, progress)
                     progress.say("making runs")
                     self._make_wanted(schedule)
@@ -247,24 +248,6 @@ class Sweeping:
     def _make_wanted(self, schedule: Schedule[Point, Kept]) -> None:
         schedule.perform(lambda: self.plan.wanted(self._seen(schedule)))
 
-    @contextlib.contextmanager
-    def _engine(
-        self, making: Making, progress: Progress, pool: Callable[[Making, int], Pool] | None
-    ) -> Iterator[Engine[Point]]:
-        if self.request.place.address is not None:
-            from sundial.sweep.cluster.engine import Needs, connected  # of what is optional
-
-            own = self._identities.offer(self.store, 0, "")
-            files = self._identities.files
-            needs = Needs(self.task, lambda point: files(self.resolve(point).experiment), self.store, own, progress.say)
-            with connected(self.request.place, needs) as cluster:
-                yield cluster
-            return
-        put = SweepMaking(making.run, making.verify, making.report, self.store.folder)
-        workers = (pool or Workers)(put, self.request.slots)
-        with workers:
-            yield Local(workers, self.request.slots, self.task, self.store.tidy)
-
     def conclude(self, engine: Engine[Point], schedule: Schedule[Point, Kept], progress: Progress) -> None:
         """What is done once all runs are made: those drawn are made again, and compared by the store."""
         to_check = [point for point in self.drawn_again(schedule.seen) if not self._is_checked(point)]
@@ -274,14 +257,7 @@ class Sweeping:
 
     def schedule(self, engine: Engine[Point], progress: Progress) -> Schedule[Point, Kept]:
         """A schedule whose runs are found in the store."""
-
-        def show(counts: Counts) -> None:
-            done = counts.made + counts.had + counts.given_up
-            lost = f", {counts.lost} lost" if counts.lost else ""
-            text = f"made {counts.made}, had {counts.had}{lost}, of {counts.wanted}"
-            progress.share(done / max(1, counts.wanted), text)
-
-        return Schedule(engine, self.find, self.sweep.retries, show)
+        return Schedule(engine, self.find, self.sweep.retries, shown(progress))
 
     def _seen(self, schedule: Schedule[Point, Kept]) -> dict[Point, Metrics]:
         return {point: self.metrics(point, kept)[0] for point, kept in schedule.seen.items()}
@@ -437,46 +413,6 @@ class Sweeping:
             yield
         finally:
             os.close(handle)
-
-
-class Pool(Protocol):
-    """What a sweep asks of `Workers`."""
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> Any: ...
-
-    def begin(self, number: int, task: Task) -> None: ...
-
-    def heard(self) -> tuple[int, Ended | Said | WorkerLost]: ...
-
-
-class Local:
-    """Warm processes of this host."""
-
-    def __init__(
-        self, workers: Pool, slots: int, task: Callable[[Point], SweepTask], tidy: Callable[[], object]
-    ) -> None:
-        self.slots = slots
-        self._workers = workers
-        self._task = task
-        self._tidy = tidy
-        self._begun: list[tuple[Point, int]] = []
-
-    def begin(self, run: Point, attempt: int) -> None:
-        self._begun.append((run, attempt))
-        self._workers.begin(len(self._begun) - 1, self._task(run))
-
-    def ended(self) -> tuple[Point, int, Done | Lost]:
-        while True:
-            number, answer = self._workers.heard()
-            if isinstance(answer, Said):
-                continue
-            if isinstance(answer, WorkerLost):
-                self._tidy()
-                return *self._begun[number], Lost(f"its worker ended with status {answer.status}")
-            assert isinstance(answer, Put)
-            return *self._begun[number], Lost(answer.error) if answer.error else Done()
 
 
 def experiment_of(sweep: Sweep, settings: Sequence[str], seed: int) -> Experiment:

@@ -7,7 +7,7 @@ The engine only places runs. What counts is in the store: a run is over when it 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -84,6 +84,11 @@ class Schedule(Generic[RunT, ResultT]):
 
         Raises what the engine raises, and HostLacks where nothing reaches its end any more.
         """
+        for _ in self.steps(wanted, had=had):
+            pass
+
+    def steps(self, wanted: Callable[[], Sequence[RunT]], *, had: bool = True) -> Iterator[None]:
+        """The same in steps: one before each wait for a run, while all slots are busy."""
         before: Sequence[RunT] = ()
         while True:
             found, runs = self.progress.had, wanted()
@@ -99,6 +104,7 @@ class Schedule(Generic[RunT, ResultT]):
                 self._under_way.add((run, self._attempts[run]))
                 self.engine.begin(run, self._attempts[run])
             if self._under_way:
+                yield
                 self._hear()
             elif found == self.progress.had:  # else the plan may go on from what was had
                 return

@@ -12,9 +12,13 @@ from sundial.cli import rooms
 from sundial.errors import RunFailed
 from sundial.machines import images
 from sundial.reproduce import perform, workers
-from sundial.reproduce.perform import Request
+from sundial.run import places
+from sundial.sweep import engines, known
+from sundial.sweep.place import Place
 from tests.cli.one_run import RUN, one_run
 from tests.reproduce.house import House
+from tests.sweep.bench import InProcess
+from tests.sweep.side import Known
 
 Call = Callable[..., Result]
 
@@ -49,19 +53,41 @@ def test_what_is_printed(call: Call, house: House, tmp_path: Path) -> None:
     assert "runs     1: 0 failed, 0 with mismatches" in result.stdout
 
 
-@pytest.mark.parametrize(("options", "jobs"), [((), 1), (("--jobs", "3"), 3)])
-def test_runs_side_by_side(
-    call: Call, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], jobs: int
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ((), Place()),
+        (("--jobs", "3"), Place(3)),
+        (("--on", "local:2"), Place(2)),
+        (("--on", "tcp://127.0.0.1:7"), Place(None, "tcp://127.0.0.1:7")),
+    ],
+)
+def test_where_runs_are_made(
+    call: Call, house: House, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], place: Place
 ) -> None:
-    asked: list[Request] = []
+    asked: list[Place] = []
 
-    def performed(request: Request, *others: object) -> None:
-        asked.append(request)
+    def makers(place: Place, recipe: str | None) -> None:
+        asked.append(place)
         raise RunFailed("seen")
 
-    monkeypatch.setattr(perform, "perform", performed)
-    call("reproduce", "kamesawa98", "--quick", "--out", str(tmp_path / "made"), *options)
-    assert [request.jobs for request in asked] == [jobs]
+    monkeypatch.setattr(rooms, "makers", makers)
+    call("reproduce", "kamesawa98", "--quick", *options)
+    call("matrix", "loss", "--rows", "calls=1", "--columns", "sizes=1", *options)
+    assert asked == [place, place]
+
+
+def test_runs_side_by_side_come_by_their_keys(
+    call: Call, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "Identities", lambda recipe, say: Known())
+    monkeypatch.setattr(engines, "Workers", InProcess)
+    monkeypatch.setattr(places.Places, "store", property(lambda self: tmp_path / "store"))
+    result = call("reproduce", "kamesawa98", "--quick", "--jobs", "2", "--out", str(tmp_path / "made"))
+    assert result.exit_code == 0, result.stderr
+    assert (house.asked, house.reported) == ([RUN], [RUN])
+    assert len(list((tmp_path / "store" / "results").glob("*/*/result.json"))) == 1
+    assert (tmp_path / "made" / "runs" / RUN / "run.json").is_file()
 
 
 def test_folders_are_numbered(call: Call, house: House, captures: Path) -> None:
@@ -100,6 +126,9 @@ def test_bad_input(call: Call, house: House, tmp_path: Path) -> None:
     assert call("reproduce", "kamesawa98", "--out", "a\tb").exit_code == 2
     assert call("reproduce", "kamesawa98", "--seed", "-1").exit_code == 2
     assert call("reproduce", "kamesawa98", "--jobs", "0").exit_code == 2
+    result = call("reproduce", "kamesawa98", "--jobs", "2", "--on", "local:3")
+    words = "sundial: --jobs: has no effect with --on; allowed: --jobs N, or --on PLACE\n"
+    assert (result.exit_code, result.stderr) == (2, words)
     result = call("reproduce", "kamesawa98", "--scale", "paper")
     words = "sundial: --scale: kamesawa98 has no scale 'paper'; allowed: quick, full\n"
     assert (result.exit_code, result.stderr) == (2, words)

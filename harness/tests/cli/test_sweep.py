@@ -13,7 +13,7 @@ from click.testing import Result
 
 from sundial.cli import rooms
 from sundial.errors import Interrupted
-from sundial.sweep import known, perform
+from sundial.sweep import engines, known
 from tests.sweep import side
 from tests.sweep.bench import InProcess
 
@@ -32,7 +32,7 @@ def sweep(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     (tmp_path / "asked").mkdir()
     monkeypatch.setenv(side.FOLDER, str(tmp_path / "asked"))
     monkeypatch.setattr(known, "Identities", Known)
-    monkeypatch.setattr(perform, "Workers", InProcess)
+    monkeypatch.setattr(engines, "Workers", InProcess)
     monkeypatch.setattr(rooms, "making", lambda: side.MAKING)
     places = ("--store", str(tmp_path / "store"), "--out", str(tmp_path / "swept"))
     return lambda *words: call("sweep", *GRID, *places, *words)

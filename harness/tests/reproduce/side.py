@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 from sundial.errors import HostLacks, RunFailed
 from sundial.machines.waiting import wait_until
 from sundial.plan.request import Progress, Silence
-from sundial.reproduce.worker import Making, Task
-from sundial.reproduce.workers import Workers
+from sundial.reproduce.worker import Ended, Making, Said, Task
+from sundial.reproduce.workers import Lost, Workers
 from sundial.run.interrupts import Interrupts
 
 LONG_S = 300.0
@@ -41,9 +42,7 @@ def run(request: Any, progress: Progress) -> Any:
                 raise RunFailed("its kernel panicked", machine="server")
             elif what == "lack":
                 raise HostLacks("the host has no memory left", hint="close other programs")
-            elif what == "die" and not (request.out.with_suffix(".died").exists() and argument):
-                request.out.with_suffix(".died").touch()
-                (request.out.parent / f".{request.out.name}.partial").mkdir(exist_ok=True)
+            elif what == "die":
                 os._exit(9)
             elif what == "stay":
                 _stay(request.out, interrupts)
@@ -84,7 +83,21 @@ def tasks(folder: Path, *words: tuple[str, ...]) -> list[tuple[Task, Progress]]:
     return made
 
 
+def ends(workers: Workers, asked: Sequence[tuple[Task, Progress]], count: int) -> Iterator[tuple[int, Ended | Lost]]:
+    """What became of each with its number, so many at a time."""
+    waiting, under_way = deque(enumerate(asked)), 0
+    while waiting or under_way:
+        while waiting and under_way < count:
+            number, (task, _) = waiting.popleft()
+            workers.begin(number, task)
+            under_way += 1
+        number, answer = workers.heard()
+        if not isinstance(answer, Said):
+            under_way -= 1
+            yield number, answer
+
+
 def staying(folder: Path) -> Iterator[Any]:
     """Two runs that do not end by themselves."""
     with Workers(MAKING, 2) as workers:
-        yield from workers.make(tasks(folder, ("stay",), ("stay",)))
+        yield from ends(workers, tasks(folder, ("stay",), ("stay",)), 2)

@@ -23,6 +23,7 @@ from sundial.report.plotting import Pictures, pictures
 from sundial.reproduce.declared import DeclaredOutcome
 from sundial.reproduce.perform import Reproduced, Request, perform
 from sundial.reproduce.runs import Bench
+from sundial.reproduce.worker import OneByOne
 from tests.reproduce.house import House
 
 CURVES = ["fig1-atm", "fig1-linux-sun", "fig1-linux-sun-swapped", "fig3-tcp", "fig3-udp", "fig4-ethernet"]
@@ -65,7 +66,7 @@ def test_three_speeds_are_fitted_one_after_the_other_and_then_all_is_run(done: R
 def test_a_speed_is_searched_for_by_what_the_paper_prints(tmp_path: Path) -> None:
     # The fakes need 33,000 instructions and two frames for a call, and pause for 100 us between two calls.
     made = House()
-    bench = Bench(tmp_path, 1, "embedded", made.doors(), Silence())
+    bench = Bench(tmp_path, 1, "embedded", made.doors(), Silence(), OneByOne(made.making))
     bench.images = {"linux": {}}
     (tmp_path / ".images").mkdir()
     paper = KIND.paper()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,7 +21,7 @@ from sundial.plan.request import RunRequest, Silence
 from sundial.reproduce.matrix import Axis, Cell, Matrix, axis_of_runs, label, pairs, parse_axis, to_csv, values_of
 from sundial.reproduce.matrix_make import Doors, Request, axes_of, collect, make
 from sundial.reproduce.matrix_page import page
-from sundial.reproduce.worker import Making
+from sundial.reproduce.worker import Making, OneByOne
 from sundial.seams.matrix import MatrixDocument
 
 LOSS = "segments.wan.impairments.both.loss"
@@ -59,14 +60,15 @@ class Fake:
         def first(name: str, document: Any) -> str | None:
             return f"first of {name}" if document.get("verdict") == "fail" else None
 
-        return Doors(Making(self.run, self.verify, report), lambda path: ("5 us", 5.0), first)
+        maker = OneByOne(Making(self.run, self.verify, report))
+        return Doors(lambda progress: nullcontext(maker), lambda path: ("5 us", 5.0), first)
 
 
 def request(folder: Path, rows: str, columns: str, **changes: Any) -> Request:
     plain: dict[str, Any] = {
         "scenario": "loss", "rows": parse_axis(rows, "--rows"), "columns": parse_axis(columns, "--columns"),
         "overrides": (), "topology": None, "scale": None, "seed": None, "measure": "p50(rtt_us)",
-        "captures": folder, "out": None, "connect": "embedded", "recipe": None, "skip_refused": False, "jobs": 1,
+        "captures": folder, "out": None, "connect": "embedded", "recipe": None, "skip_refused": False,
         "command": ("./sundial", "matrix", "loss"),
     }  # fmt: skip
     return Request(**{**plain, **changes})

@@ -16,6 +16,7 @@ from sundial.reproduce.declared import DeclaredOutcome
 from sundial.reproduce.paper import reproduction
 from sundial.reproduce.perform import Reproduced, Request, perform
 from sundial.reproduce.runs import Bench, Spec
+from sundial.reproduce.worker import OneByOne
 from tests.reproduce.house import House
 from tests.run.stage import Words
 
@@ -132,7 +133,7 @@ def test_bad_input(tmp_path: Path) -> None:
 
 def test_what_only_some_runs_boot_is_built_and_copied_once(tmp_path: Path) -> None:
     house = House(broken=frozenset({"one", "other"}))
-    bench = Bench(tmp_path, 7, "embedded", house.doors(), Words())
+    bench = Bench(tmp_path, 7, "embedded", house.doors(), Words(), OneByOne(house.making))
     bench.pin_images()
     assert house.pinned == []
     boots = ("defaults.image=linux-python",)

@@ -9,22 +9,26 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sundial.errors import HostLacks, Interrupted, RunFailed
+from sundial.errors import HostLacks, Interrupted
 from sundial.model.load import load_experiments
 from sundial.plan.request import Silence
 from sundial.report.plotting import Pictures, pictures
 from sundial.reproduce.perform import Request, perform
 from sundial.reproduce.runs import _calls
 from sundial.reproduce.worker import Ended
-from sundial.reproduce.workers import Workers
+from sundial.reproduce.workers import Lost, Workers
+from sundial.sweep.engines import Placing
+from sundial.sweep.place import Place
+from sundial.sweep.store import Store
+from sundial.sweep.tasks import Tasks
 from tests.reproduce.house import House
-from tests.reproduce.side import MAKING, staying, tasks, wait_for
+from tests.reproduce.side import MAKING, ends, staying, tasks, wait_for
+from tests.sweep.side import Known
 
 HARNESS = Path(__file__).resolve().parents[2]
 
@@ -39,35 +43,18 @@ def test_side_by_side_gives_the_same_files(tmp_path: Path, name: str) -> None:
     scale = {"kamesawa98": "quick", "kedziera98": "smoke"}[name]
     broken = frozenset({"sss-rpc-10base-t"})
     found = []
-    for jobs in (1, 2):
-        captures = tmp_path / str(jobs)
+    house = House(broken=broken)
+    placing = Placing(house.making, Place(), 2, Store(tmp_path / "store"), Known(), Silence())
+    for number, makers in enumerate((None, lambda progress: Tasks(placing).placed())):
+        captures = tmp_path / str(number)
         captures.mkdir()
-        request = Request(name, scale, 7, captures, captures / "made", "embedded", ("sundial",), jobs)
+        request = Request(name, scale, 7, captures, captures / "made", "embedded", ("sundial",))
         with pictures(Pictures(png=False)):
-            made = perform(request, House(broken=broken).doors(), Silence())
+            made = perform(request, house.doors(makers), Silence())
         files = sorted(path for path in made.folder.rglob("*") if path.is_file())
         found.append({str(path.relative_to(made.folder)): path.read_bytes() for path in files})
     assert found[0].keys() == found[1].keys()
     assert [path for path in found[0] if found[0][path] != found[1][path]] == []
-
-
-def test_results_come_by_plan_and_not_by_completion(tmp_path: Path) -> None:
-    last = tmp_path / "r2"
-    with Workers(MAKING, 2) as workers:
-        asked = tasks(tmp_path, (f"until {last}",), ("fail",), (), (f"until {last}",))
-        answers = list(workers.make(asked))
-        assert len(workers._workers) == 2
-    # The first waits for the third, which the second worker makes after a run that fails.
-    assert answers == [Ended("pass", 2), Ended("failed", error="server: its kernel panicked"), *[Ended("pass", 2)] * 2]
-    assert gone(workers)
-
-
-def test_the_longest_run_is_begun_first(tmp_path: Path) -> None:
-    short, long = tasks(tmp_path, (f"until {tmp_path / 'r1'}",), ())
-    with Workers(MAKING, 1) as workers:
-        # It would wait for ever, were they begun in the order of the plan.
-        answers = list(workers.make([short, (replace(long[0], calls=5), long[1])]))
-    assert answers == [Ended("pass", 2), Ended("pass", 2)]
 
 
 def test_calls_of_a_workload_are_counted_as_it_is_written() -> None:
@@ -95,7 +82,7 @@ def test_functions_are_counted_by_their_names(tmp_path: Path, written: dict[str,
 
 def test_what_the_host_lacks_ends_the_others(tmp_path: Path) -> None:
     with pytest.raises(HostLacks, match="no memory left") as caught, Workers(MAKING, 2) as workers:
-        list(workers.make(tasks(tmp_path, ("stay",), (f"until {tmp_path / 'r0.began'}", "lack"), ())))
+        list(ends(workers, tasks(tmp_path, ("stay",), (f"until {tmp_path / 'r0.began'}", "lack"), ()), 2))
     assert caught.value.hint == "close other programs"
     assert "side.py" in caught.value.__notes__[0]
     assert (tmp_path / "r0.ended").exists()
@@ -103,19 +90,14 @@ def test_what_the_host_lacks_ends_the_others(tmp_path: Path) -> None:
     assert gone(workers)
 
 
-def test_workers_that_die_each_time_end_the_others(tmp_path: Path) -> None:
-    what = "processes that made r1 have ended 4 times, the last with status 9"
-    with pytest.raises(RunFailed, match=what), Workers(MAKING, 2) as workers:
-        list(workers.make(tasks(tmp_path, ("stay",), (f"until {tmp_path / 'r0.began'}", "die"))))
-    assert (tmp_path / "r0.ended").exists()
-    assert gone(workers)
-
-
-def test_a_run_whose_worker_died_is_made_again(tmp_path: Path) -> None:
+def test_another_worker_takes_the_place_of_one_that_died(tmp_path: Path) -> None:
     with Workers(MAKING, 2) as workers:
-        answers = list(workers.make(tasks(tmp_path, ("die once",), ())))
-    assert answers == [Ended("pass", 2)] * 2
-    assert not (tmp_path / ".r0.partial").exists()
+        asked = tasks(tmp_path, ("die",), (), ("fail",), ())
+        answers = dict(ends(workers, asked, 2))
+        assert len(workers._workers) == 2
+    failed = Ended("failed", error="server: its kernel panicked")
+    assert answers == {0: Lost(9), 1: Ended("pass", 2), 2: failed, 3: Ended("pass", 2)}
+    assert gone(workers)
 
 
 def test_interrupted_by_the_user_all_runs_end(tmp_path: Path) -> None:

@@ -33,11 +33,23 @@ def distributed() -> Any:
     return distributed
 
 
+_ENDS = ("client", "scheduler", "worker")
+
+
 def security(certs: Path | None) -> Any:
     """Who has the key of the folder may submit runs; None: no certificate is asked for."""
     if certs is None:
         return None
     certificate, key = str(certs / CERTIFICATE), str(certs / KEY)
-    ends = {f"tls_{end}_{part}": path for end in ("client", "scheduler", "worker")
-            for part, path in (("cert", certificate), ("key", key))}  # fmt: skip
+    ends = {f"tls_{end}_{part}": path for end in _ENDS for part, path in (("cert", certificate), ("key", key))}
     return distributed().Security(tls_ca_file=certificate, require_encryption=True, **ends)
+
+
+def tls_settings(certs: Path | None) -> dict[str, Any]:
+    """The same as Dask's configuration, which workers started by ssh get."""
+    if certs is None:
+        return {}
+    certificate, key = str(certs.absolute() / CERTIFICATE), str(certs.absolute() / KEY)
+    tls = "distributed.comm.tls"
+    ends = {f"{tls}.{end}.{part}": path for end in _ENDS for part, path in (("cert", certificate), ("key", key))}
+    return {"distributed.comm.require-encryption": True, f"{tls}.ca-file": certificate, **ends}

@@ -15,24 +15,27 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sundial.errors import HostLacks, Interrupted, SundialError
 from sundial.model.catalog import COMMAND
+from sundial.model.experiment import Experiment
 from sundial.run.interrupts import Interrupts
 from sundial.sweep.cluster import agent
 from sundial.sweep.cluster.agent import Answer, Order
 from sundial.sweep.cluster.dask import CONNECT_S, distributed, security
 from sundial.sweep.cluster.offer import Offer, chosen, others, refusal
 from sundial.sweep.cluster.parcel import put_all
-from sundial.sweep.design import Point
+from sundial.sweep.cluster.starting import scheduler_at
 from sundial.sweep.making import SweepTask
 from sundial.sweep.place import Place
-from sundial.sweep.schedule import Done, Lost
+from sundial.sweep.schedule import Done, Lost, RunT
 from sundial.sweep.store import Store
 
 WAIT_S = 60.0
 """For the first worker, or for one to come back."""
+QUEUED_S = 7 * 86400.0
+"""The same where a worker is a job in a queue."""
 LOOK_S = 1.0
 """Between looks at which workers are there."""
 
@@ -40,11 +43,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Needs:
-    """What a sweep has for its workers."""
+class Needs(Generic[RunT]):
+    """What the runs have for their workers."""
 
-    task: Callable[[Point], SweepTask]
-    files: Callable[[Point], Mapping[str, Mapping[str, tuple[str, Path]]]]
+    task: Callable[[RunT], SweepTask]
+    files: Callable[[Experiment], Mapping[str, Mapping[str, tuple[str, Path]]]]
     """sha256 and path of each file of each image that a run boots."""
     store: Store
     own: Offer
@@ -53,17 +56,17 @@ class Needs:
 
 
 @dataclass(frozen=True)
-class _UnderWay:
-    run: Point
+class _UnderWay(Generic[RunT]):
+    run: RunT
     attempt: int
     address: str
     future: Any
 
 
-class Cluster:
+class Cluster(Generic[RunT]):
     """Runs on workers of other processes or hosts."""
 
-    def __init__(self, client: Any, address: str, needs: Needs, wait_s: float = WAIT_S) -> None:
+    def __init__(self, client: Any, address: str, needs: Needs[RunT], wait_s: float = WAIT_S) -> None:
         self._client = client
         self._address = address
         self._needs = needs
@@ -75,9 +78,9 @@ class Cluster:
         """Workers that get no run, with the reason."""
         self._has: set[tuple[str, str]] = set()
         """Files of images that a worker has: its address, their digest."""
-        self._waiting: deque[tuple[Point, int]] = deque()
-        self._under_way: dict[str, _UnderWay] = {}
-        self._ended: deque[tuple[Point, int, Done | Lost]] = deque()
+        self._waiting: deque[tuple[RunT, int]] = deque()
+        self._under_way: dict[str, _UnderWay[RunT]] = {}
+        self._ended: deque[tuple[RunT, int, Done | Lost]] = deque()
         self._heard: SimpleQueue[str] = SimpleQueue()
         self._looked = -LOOK_S
         self._warned = False
@@ -95,12 +98,12 @@ class Cluster:
                 raise HostLacks(what, hint=f"start one: {COMMAND} sweep worker {self._address}")
             time.sleep(LOOK_S / 4)
 
-    def begin(self, run: Point, attempt: int) -> None:
+    def begin(self, run: RunT, attempt: int) -> None:
         """Begin a run as soon as a worker is free that may make it."""
         self._waiting.append((run, attempt))
         self._place()
 
-    def ended(self) -> tuple[Point, int, Done | Lost]:
+    def ended(self) -> tuple[RunT, int, Done | Lost]:
         """What becomes of a run next."""
         while not self._ended:
             if not self._under_way and self.slots:
@@ -184,8 +187,8 @@ class Cluster:
             else:
                 busy[address] += 1
 
-    def _begun(self, address: str, run: Point, attempt: int, task: SweepTask, *, fresh: bool) -> bool:
-        files = self._needs.files(run)
+    def _begun(self, address: str, run: RunT, attempt: int, task: SweepTask, *, fresh: bool) -> bool:
+        files = self._needs.files(task.request.experiment)
         if not self._sent(address, files):
             return False
         wanted = {image: {name: each[0] for name, each in named.items()} for image, named in files.items()}
@@ -244,7 +247,7 @@ class Cluster:
                 self._ended.append((each.run, each.attempt, Lost(why)))
             each.future.release()
 
-    def _settle(self, key: str, each: _UnderWay, answer: Answer) -> None:
+    def _settle(self, key: str, each: _UnderWay[RunT], answer: Answer) -> None:
         error = answer.error
         if isinstance(error, HostLacks) and each.address in self._offers:
             self._put_aside(each.address, error.message)
@@ -277,19 +280,19 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def connected(place: Place, needs: Needs) -> Iterator[Cluster]:
-    """The cluster of a scheduler. Raises HostLacks, Interrupted."""
-    assert place.address is not None
+def connected(place: Place, needs: Needs[RunT]) -> Iterator[Cluster[RunT]]:
+    """The cluster of a scheduler, which is started where the place says so. Raises HostLacks, Interrupted."""
     interrupts = Interrupts()
-    with interrupts.taken():
+    with interrupts.taken(), scheduler_at(place) as (scheduler, address):
         try:
             client = distributed().Client(
-                place.address, security=security(place.certs), timeout=CONNECT_S, set_as_default=False
+                scheduler, security=security(place.certs), timeout=CONNECT_S, set_as_default=False
             )
         except OSError as error:
-            hint = f"start it: {COMMAND} sweep scheduler {place.address}"
-            raise HostLacks(f"no scheduler answers at {place.address}: {error}", hint=hint) from error
-        cluster = Cluster(client, place.address, needs)
+            hint = f"start it: {COMMAND} sweep scheduler {address}"
+            raise HostLacks(f"no scheduler answers at {address}: {error}", hint=hint) from error
+        queued = place.started is not None and place.started.kind != "ssh"
+        cluster = Cluster(client, address, needs, QUEUED_S if queued else WAIT_S)
         try:
             yield cluster
         finally:
