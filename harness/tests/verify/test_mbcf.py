@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -36,7 +38,7 @@ from tests.observe.mbcf_wire import (
     frame,
     nonces,
 )
-from tests.verify.bed import IN, OUT, Record, rpc_call, rpc_reply
+from tests.verify.bed import IN, Record, rpc_call, rpc_reply
 from tests.verify.mbcf_bed import (
     CALLS,
     CLIENT,
@@ -157,34 +159,59 @@ def test_sent_again_though_it_was_acknowledged(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("late", "found"), [(True, []), (False, ["mbcf.retransmission"])])
-def test_an_ack_that_says_nothing_new_lets_its_taker_send_again(tmp_path: Path, late: bool, found: list[str]) -> None:
-    made = bed(tmp_path, size=10_000)
-    made.call("mbcf3", 1, 10_000)
-    seq, known = made.seq[1], made.got[2]
+def asks(made: MbcfBed, *, lose: bool = False) -> None:
+    """The client asks for an acknowledgement, which may be lost."""
     made.put(frame(PROBE, (1, 0), (2, 0), ack=made.got[1]))
-    answer = frame(ACK, (2, 0), (1, 0), ack=known)
-    made.records.append(Record(made.now, 1, OUT, answer))
-    made.records.append(Record(made.now + (8_000_000 if late else 5_000), 0, IN, answer))
-    made.now += 1_000_000
-    start, call = made.now - 1, rpc_call(2, 10_000, number=1)
-    repeated = b""
+    made.put(frame(ACK, (2, 0), (1, 0), ack=made.got[2]), lose=lose)
+
+
+def stream(made: MbcfBed, beside: Callable[[], None] = lambda: None) -> list[bytes]:
+    """Call 2, of 10,000 bytes, a part in each millisecond, and what is `beside` the first. Returns what goes again."""
+    call, again = rpc_call(2, 10_000, number=1), []
     for at in range(0, len(call), 1400):
         flags = PART | (MORE if at + 1400 < len(call) else 0)
         part = struct.pack(">II", len(call), at) + call[at : at + 1400]
         own = {"op_id": 1027, "address": CALLS, "short": True}
         made.send(FIFO, CLIENT, SERVER, part, flags=flags, **own)
-        repeated = repeated or frame(
-            FIFO, CLIENT, SERVER, seq=seq + 1, ack=made.got[1], payload=part, flags=flags | RETX | ACK_NOW, **own
-        )
+        seq, flags = made.seq[1], flags | RETX | (0 if again else ACK_NOW)
+        again.append(frame(FIFO, CLIENT, SERVER, seq=seq, ack=made.got[1], payload=part, flags=flags, **own))
+        if len(again) == 1:
+            beside()
         made.now += 1_000_000
-    made.put(repeated)
+    return again
+
+
+def sent_again(made: MbcfBed, start: int, frames: Sequence[bytes]) -> list[str]:
+    """The end of call 2, some parts of which go again. Returns the fields of findings."""
+    for each in frames:
+        made.put(each)
     made.put(frame(ACK, (2, 0), (1, 0), ack=made.got[2]))
     made.fifo(SERVER, CLIENT, rpc_reply(2, 10_000, number=1), 2300)
     made.sample(start, 2)
     made.executed += 1
     made.ack(1)
-    assert [name for name, _, _ in findings_of(verify(made))] == found
+    return [name for name, _, _ in findings_of(verify(made))]
+
+
+@pytest.mark.parametrize(("late", "found"), [(True, []), (False, ["mbcf.retransmission"])])
+def test_an_ack_that_says_nothing_new_lets_its_taker_send_again(tmp_path: Path, late: bool, found: list[str]) -> None:
+    made = bed(tmp_path, size=10_000)
+    made.call("mbcf3", 1, 10_000)
+    asks(made)
+    came = made.records.pop()
+    made.records.append(replace(came, at=came.at + (8_000_000 if late else 0)))
+    made.now += 1_000_000
+    assert sent_again(made, made.now - 1, stream(made)[:1]) == found
+
+
+@pytest.mark.parametrize(("first", "found"), [(0, []), (1, ["mbcf.retransmission"])])
+def test_what_follows_a_frame_that_goes_again_goes_too(tmp_path: Path, first: int, found: list[str]) -> None:
+    """The acknowledgement of the first part was lost; that of the second waits for the others."""
+    made = bed(tmp_path, size=10_000)
+    made.call("mbcf3", 1, 10_000)
+    start = made.now - 1
+    again = stream(made, lambda: asks(made, lose=True))
+    assert sent_again(made, start, again[first:2]) == found
 
 
 @pytest.mark.parametrize(("taken", "found"), [([(0, 1 << 62)], []), ([], ["mbcf.retransmission"])])

@@ -143,6 +143,8 @@ class Channel:
     """When `top` was sent."""
     unseen: set[int] = field(default_factory=set)
     """Numbers below `top` that no port has shown."""
+    again: int | None = None
+    """The number that was sent again last."""
     same_ns: int | None = None
     """When the sender last took an ACK that says nothing new."""
     resent: int | None = None
@@ -373,7 +375,9 @@ class _Walk:
             self.fault("mbcf.retx", "RETX on what was sent before", f"{seq} again without it", row, known.row)
         if digest != known.digest:
             self.fault("mbcf.content", "the same again", f"{seq} with another content", row, known.row)
-        self.cause(channel, known, seq, row, time)
+        behind = channel.again is not None and seq == following(channel.again)
+        channel.again = seq
+        self.cause(channel, known, seq, row, time, behind=behind)
         return None
 
     def begins_at(self, channel: Channel, row: int, time: int, flags: int, seq: int) -> None:
@@ -433,9 +437,9 @@ class _Walk:
         """Whether what leaves at `time` may have been made before what its sender took at `known`."""
         return time <= known + CROSSING_NS or self.waited(channel.source, known, time)
 
-    def cause(self, channel: Channel, known: Sent, seq: int, row: int, time: int) -> None:
+    def cause(self, channel: Channel, known: Sent, seq: int, row: int, time: int, *, behind: bool) -> None:
         """Why a frame was sent again: the wire, which an ACK may also wait for, or a mistake of one of the two nodes.
-        The host's delays look alike."""
+        The host's delays look alike. `behind`: it follows the frame that was sent again before it."""
         if not self.exact or self.has_left(channel):
             return
         if known.known_ns is not None:
@@ -455,17 +459,19 @@ class _Walk:
                 return  # the ACK is behind what the receiver had handed to its adapter
             if self.may_discard(channel.target, known.arrived_ns, until):
                 return  # Linux had no room for the ACK
-            if self.repeats(channel, known, until):
-                return  # it comes behind others, which ACKs that say nothing new have let its sender send again
+            if self.waits(channel, until) and (behind or self.repeats(channel, known)):
+                return  # its own ACK is not due, and the row that goes again has another cause
             text = f"{seq} had arrived {time - known.arrived_ns} ns before and was not acknowledged"
             self.fault("mbcf.retransmission", "a frame or ACK that did not arrive", text, row, known.row)
 
-    def repeats(self, channel: Channel, known: Sent, until: int) -> bool:
-        """Whether the sender has taken an ACK that says nothing new since it sent a frame, and the one of that frame is
-        not due yet: while others follow, it waits."""
-        due, since = channel.receiver.due_ns(), channel.same_ns
-        waits = due is None or until <= due + channel.receiver.own_ns
-        return waits and since is not None and self.sent_ns[known.row] <= since
+    def waits(self, channel: Channel, until: int) -> bool:
+        """Whether the receiver's next acknowledgement is not due yet: it waits while frames follow one another."""
+        due = channel.receiver.due_ns()
+        return due is None or until <= due + channel.receiver.own_ns
+
+    def repeats(self, channel: Channel, known: Sent) -> bool:
+        """Whether the sender has taken an ACK that says nothing new since it sent a frame."""
+        return channel.same_ns is not None and self.sent_ns[known.row] <= channel.same_ns
 
     def has_left(self, channel: Channel) -> bool:
         """Whether the receiver's incarnation has ended its task, or another one has followed."""
