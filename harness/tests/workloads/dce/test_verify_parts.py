@@ -246,7 +246,7 @@ def test_a_response_that_goes_again_needs_a_ping_that_crossed_it(
 
 @pytest.mark.parametrize(
     ("again", "acknowledged", "caused"),
-    [(2_008, 2_009, True), (2_008, None, True), (2_008, 2_007, False), (2_007, 2_009, False)],
+    [(2_008, 2_009, True), (2_008, None, True), (2_008, 2_003, True), (2_008, 2_002, False), (2_007, 2_009, False)],
 )
 def test_a_response_goes_again_if_its_client_has_not_acknowledged_it_in_time(
     again: int, acknowledged: int | None, caused: bool
