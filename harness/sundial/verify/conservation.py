@@ -25,7 +25,7 @@ from sundial.observe import RunDirectory, octets_of
 from sundial.verify.findings import findings, none
 from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
 from sundial.verify.groups import Groups, number_of
-from sundial.verify.headers.arp import QUEUED, RETRY_NS, asking, unresolved
+from sundial.verify.headers.arp import QUEUED, RETRY_NS, asking, retry_ns, unresolved
 from sundial.verify.headers.carriage import under_way
 from sundial.verify.headers.icmp import Read
 
@@ -54,7 +54,12 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
     if run is not None and ports["forwards"].any():
         read = partial(octets_of, files=run.capture_files)
         early = [] if run.clock == "virtual" else [_too_early(frames, ports)]
-        last = pl.concat([last, *(each.cast(last.schema) for each in (_unresolved(frames, ports, read), *early))])
+        last = pl.concat(
+            [
+                last,
+                *(each.cast(last.schema) for each in (_unresolved(frames, ports, read, retry_ns(run.clock)), *early)),
+            ]
+        )
         last = last.group_by("row").agg(pl.col("under_way").max())
     severed = frames.filter(pl.col("fate") == LOST, pl.col("fate_rule").is_not_null())["row"]
     joining = ports.filter("joins")
@@ -97,12 +102,13 @@ def _flipped(sources: pl.Series, homes: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(strange, schema={"eth_source": sources.dtype, "by_bit": pl.String}, orient="row")
 
 
-def _unresolved(frames: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:
+def _unresolved(frames: pl.DataFrame, ports: pl.DataFrame, read: Read, apart_ns: int = RETRY_NS) -> pl.DataFrame:
     """row, under_way: packets that a router received while ARP had no answer to it. It drops them without a word, and
-    while it still asks, those that its queue for the neighbour does not hold."""
+    while it still asks, those that its queue for the neighbour does not hold. `apart_ns`: as `retry_ns` of
+    `headers.arp.unresolved`."""
     routers = ports.filter("forwards").select("end", "machine", "address")
     machines = dict(routers.select("end", "machine").iter_rows())
-    asking_of, unresolved_of = asking(frames, machines, read), unresolved(frames, machines, read)
+    asking_of, unresolved_of = asking(frames, machines, read), unresolved(frames, machines, read, apart_ns)
     at_ns = pl.col("time_ns")
     parts = [pl.DataFrame(schema={"row": frames.schema["row"], "under_way": pl.Int64})]
     for name in {**asking_of, **unresolved_of}:

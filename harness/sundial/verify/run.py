@@ -35,6 +35,7 @@ from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
 from sundial.verify.frames import with_places
 from sundial.verify.handed_in import latest_hand_in
+from sundial.verify.headers.arp import retry_ns
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
@@ -112,7 +113,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     frames = latest_hand_in(on_wire, network)
     lines = None if network is None else contentions(network, frames)
     held = cache(partial(held_back, run, on_wire, files))
-    dropped = unsent(corruption.intact(frames), ports, partial(octets_of, files=files), lines)
+    dropped = unsent(corruption.intact(frames), ports, partial(octets_of, files=files), lines, retry_ns(run.clock))
     # What asks for no calls, while they are looked for.
     own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]
     on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types, dropped, held)

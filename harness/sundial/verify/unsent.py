@@ -12,7 +12,7 @@ import polars as pl
 from sundial.observe import Octets
 from sundial.verify.contention import Contention
 from sundial.verify.frames import OUTBOUND
-from sundial.verify.headers.arp import Overflow, Stretches, asking, both, overflow, unresolved, within
+from sundial.verify.headers.arp import RETRY_NS, Overflow, Stretches, asking, both, overflow, unresolved, within
 from sundial.verify.headers.ports import homes
 
 UNPROVEN = ("that Linux discarded no more than it must in front of an adapter whose line had been taken for 100 ms",)
@@ -63,8 +63,10 @@ def unsent(
     ports: pl.DataFrame,
     read: Callable[[pl.DataFrame], Octets],
     lines: Mapping[str, Contention] | None = None,
+    retry_ns: int = RETRY_NS,
 ) -> Unsent:
-    """Of the frames of a run and its `headers.ports`. `lines`: as of `segment.contentions`, where they are known."""
+    """Of the frames of a run and its `headers.ports`. `lines`: as of `segment.contentions`, where they are known;
+    `retry_ns`: as of `headers.arp.unresolved`."""
     queued: dict[str, list[tuple[int, int]]] = {}
     for end, machine in ports.filter(pl.col("platform") == _PLATFORM).select("end", "machine").iter_rows():
         line = (lines or {}).get(end.rpartition("|")[2])
@@ -72,4 +74,6 @@ def unsent(
             queued.setdefault(machine, []).extend(stood)
     machines = homes(ports)
     asked = asking(frames, machines, read)
-    return Unsent(machines, unresolved(frames, machines, read), overflow(frames, machines, asked), queued, asked)
+    return Unsent(
+        machines, unresolved(frames, machines, read, retry_ns), overflow(frames, machines, asked), queued, asked
+    )

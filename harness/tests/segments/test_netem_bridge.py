@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -85,3 +86,14 @@ def test_frames_that_leave_a_shaper_too_soon_are_found() -> None:
             at, content = right[place]
             hasty = [*right[:place], (at - 1, content), *right[place + 1 :]]
             assert findings(came, hasty, doubles=doubles, shaper=SHAPER) >= 1
+
+
+@pytest.mark.parametrize(("source", "found"), [(2, 1), (0, 0), (1 << 40 | 2, 0)], ids=["a station", "none", "a group"])
+def test_a_bridge_takes_frames_from_stations(source: int, found: int) -> None:
+    """A line that corrupts may make another source of it."""
+    came = passages([(0, 1), (10**10, 2), (2 * 10**10, 3)])
+    from_it = replace(came, source=np.array([2, source, 2]))
+    sent = passages([(LEAST_NS, 1), (2 * 10**10 + LEAST_NS, 3)])
+    bounds = Effects(shortest_ns=LEAST_NS, longest_ns=MOST_NS)
+    port = _Port("joint:eth1", bounds, from_it, came.time_ns, sent, ({}, {}), None, PAUSE_NS, 0, exact=True)
+    assert sum(each.height for each in port.check(lambda end: IDLE)) == found

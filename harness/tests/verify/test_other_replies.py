@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 import pytest
 
@@ -12,14 +14,19 @@ FIRST, SECOND, THIRD = 1, 2, 3
 Times = dict[int, list[int]]
 
 
-def explained(asked: Times, answered: Times, flows: dict[int, int] | None = None) -> list[tuple[int, int]]:
+def explained(
+    asked: Times, answered: Times, flows: dict[int, int] | None = None, caused: Sequence[tuple[int, int]] = ()
+) -> list[tuple[int, int]]:
+    """`caused`: requests that were sent again for another reason."""
     both = ((False, asked), (True, answered))
     rows = [(call, reply, at) for reply, times in both for call in times for at in times[call]]
     table = pl.DataFrame(rows, schema={"call": pl.UInt32, "reply": pl.Boolean, "first_ns": pl.Int64}, orient="row")
     table = table.with_columns(last_ns="first_ns")
     frames = table.select("call", flow=pl.col("call").replace_strict(flows or {}, default=0, return_dtype=pl.UInt32))
     sent, whole = table.filter(~pl.col("reply")), table.filter("reply")
-    return sorted(after_other_replies(frames, sent, whole).iter_rows())
+    own = pl.DataFrame(caused, schema={"call": pl.UInt32, "first_ns": pl.Int64}, orient="row")
+    uncaused = sent.join(own, on=["call", "first_ns"], how="anti")
+    return sorted(after_other_replies(frames, sent, whole, uncaused).iter_rows())
 
 
 def test_each_reply_to_the_call_before_is_one_repetition() -> None:
@@ -47,3 +54,9 @@ def test_the_first_reply_to_a_call_that_was_given_up_is_another_one() -> None:
 def test_replies_are_those_of_the_same_socket(flow: int, expected: list[tuple[int, int]]) -> None:
     asked, answered = {FIRST: [0], SECOND: [100, 110]}, {FIRST: [90, 105], SECOND: [120]}
     assert explained(asked, answered, {SECOND: flow}) == expected
+
+
+def test_a_repetition_of_the_timer_may_leave_before_the_one_that_another_reply_makes() -> None:
+    asked, answered = {FIRST: [0], SECOND: [100, 107, 110, 120, 130]}, {FIRST: [90, 105, 106], SECOND: [140]}
+    assert explained(asked, answered, caused=[(SECOND, 107)]) == [(SECOND, 110), (SECOND, 120)]
+    assert explained(asked, answered, caused=[(SECOND, 107), (SECOND, 110)]) == [(SECOND, 107), (SECOND, 120)]

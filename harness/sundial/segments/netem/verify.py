@@ -217,13 +217,15 @@ class _Port:
         )
 
     def _for_here(self) -> Mask:
-        """Whether each frame is surely for this port: for a group, or an address that lives here or nowhere."""
+        """Whether each frame is surely for this port: for a group, or an address that lives here or nowhere. A bridge
+        takes no frame from a group or from address 0 (net/bridge/br_input.c, br_handle_frame)."""
         here, there = self.homes
         first = {**there, **here}
         known = np.array([first.get(int(address), -1) for address in self.came.target], np.int64)
         away = np.array([int(address) in there for address in self.came.target], np.bool_)
         group = (self.came.target & GROUP_BIT) != 0
-        return np.asarray(group | (~away & ((known < 0) | (known + LEARNED_NS < self.came.time_ns))))
+        valid = (self.came.source != 0) & (self.came.source & GROUP_BIT == 0)
+        return np.asarray(valid & (group | (~away & ((known < 0) | (known + LEARNED_NS < self.came.time_ns)))))
 
 
 KIND: SegmentVerifier[Never] = _Netem()

@@ -39,6 +39,8 @@ TRIES = 3
 """Requests without an answer after which Linux drops what waits for one (its mcast_solicit); lwIP does after five."""
 RETRY_NS = 1_100_000_000
 """Its time between them (retrans_time), and what a machine may take besides."""
+REAL_RETRY_NS = 1_500_000_000
+"""The same under the real clock: there a machine waits for its host, too."""
 
 QUEUED = 12
 """Packets that Linux surely keeps for a neighbour without an address: 212,992 bytes (unres_qlen_bytes), of which one of
@@ -222,12 +224,15 @@ def address_text(name: str) -> pl.Expr:
 
 
 def unresolved(
-    frames: pl.DataFrame, machines: Mapping[str, str], read: Callable[[pl.DataFrame], Octets]
+    frames: pl.DataFrame,
+    machines: Mapping[str, str],
+    read: Callable[[pl.DataFrame], Octets],
+    retry_ns: int = RETRY_NS,
 ) -> dict[str, list[tuple[int, int]]]:
     """By machine: stretches in which it asked for an address, TRIES times in a row, and had no answer. What it has for
     that address meanwhile is dropped, and no capture shows it; nor does one show what waits for an answer when the run
     ends. `machines`: by `end`. A question that the machine's own adapter dropped was asked; an answer to another
-    station, which a hub brings to all, is not taken."""
+    station, which a hub brings to all, is not taken. `retry_ns`: its time between them at the most."""
     fields = _at_ports(frames, read)
     open_runs: dict[tuple[str, int], list[int]] = {}
     going_on: set[tuple[str, int]] = set()
@@ -244,25 +249,30 @@ def unresolved(
                 continue
             run, is_more = open_runs.pop((end, sender), []), (end, sender) in going_on
             going_on.discard((end, sender))
-            if (len(run) == TRIES or is_more) and at_ns > run[-1] + RETRY_NS:
-                found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
+            if (len(run) == TRIES or is_more) and at_ns > run[-1] + retry_ns:
+                found.setdefault(machines[end], []).append((run[0], run[-1] + retry_ns))
         elif way == OUTBOUND and kind == REQUEST:
             own[end] = mac
             key = (end, target)
             run = open_runs.setdefault(key, [])
-            whole, late = len(run) == TRIES, bool(run) and at_ns > run[-1] + RETRY_NS
+            whole, late = len(run) == TRIES, bool(run) and at_ns > run[-1] + retry_ns
             if whole or (late and key in going_on):
-                until_ns = at_ns if whole else run[-1] + RETRY_NS
+                until_ns = at_ns if whole else run[-1] + retry_ns
                 found.setdefault(machines[end], []).append((run[0], until_ns))
             if whole or late:
                 run.clear()
                 (going_on.discard if late else going_on.add)(key)
             run.append(at_ns)
     for (end, target), run in open_runs.items():
-        waits = bool(run) and run[-1] + RETRY_NS > latest_ns
+        waits = bool(run) and run[-1] + retry_ns > latest_ns
         if waits or len(run) == TRIES or (end, target) in going_on:
-            found.setdefault(machines[end], []).append((run[0], run[-1] + RETRY_NS))
+            found.setdefault(machines[end], []).append((run[0], run[-1] + retry_ns))
     return found
+
+
+def retry_ns(clock: str | None) -> int:
+    """What a machine under this clock takes between two questions at the most."""
+    return RETRY_NS if clock == "virtual" else REAL_RETRY_NS
 
 
 def asking(

@@ -108,7 +108,7 @@ def uncaused(
     if found.is_empty() or not impatient:
         return found
     of_them = calls.filter(pl.col("protocol").is_in(list(impatient))).select(call="id")
-    others = after_other_replies(frames.join(of_them, on="call", how="semi"), sent, whole)
+    others = after_other_replies(frames.join(of_them, on="call", how="semi"), sent, whole, found)
     return found.join(others, on=["call", "first_ns"], how="anti", maintain_order="left")
 
 

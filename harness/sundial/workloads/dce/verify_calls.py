@@ -10,7 +10,7 @@ from typing import Any
 from sundial.expect.ip import udp_packets
 from sundial.verify.findings import Finding
 from sundial.workloads.dce.expect_pdu import HEADER, Flags, Pdu, Type
-from sundial.workloads.dce.verify_client import Call
+from sundial.workloads.dce.verify_client import WORK_NS, Call
 from sundial.workloads.dce.verify_datagrams import Datagram
 from sundial.workloads.dce.verify_message import words
 from sundial.workloads.dce.verify_names import Activity
@@ -99,17 +99,32 @@ def uncaused(call: Call, exchange: Exchange, later: Exchange, settings: Settings
 
     `exchange`: without what its server did not take. `later`: of the next call of the activity, whose request
     acknowledges this one: it may have been lost, too. A ping that crosses the response asks for it. A server whose
-    clients acknowledge later than it sends again needs no other cause.
+    clients acknowledge later than it sends again needs no other cause, nor one whose response was under way for long.
     """
     for way, kinds in (("request", REQUEST), ("reply", RESPONSE)):
         hasty = way == "reply" and settings.resend_ns <= settings.ack_delay_ns
         for each, pdu in exchange.again(kinds) if not hasty else ():
-            asked = way == "reply" and (_disturbed(later, each.at_ns) or _crossed(exchange, each.at_ns))
+            asked = way == "reply" and (
+                _disturbed(later, each.at_ns)
+                or _crossed(exchange, each.at_ns)
+                or _not_acknowledged(exchange, later, each.at_ns, settings)
+            )
             if not asked and not _disturbed(exchange, each.at_ns):
                 seen = f"{words(pdu)}, when all had come"
                 yield Finding(
                     call.id, f"{way}.retransmissions", "a loss, a drop or an overtaking before", seen, each.rows
                 )
+
+
+def _not_acknowledged(exchange: Exchange, later: Exchange, at_ns: int, settings: Settings) -> bool:
+    """Whether a server has sent its response for so long that it sends it again, and its client has not acknowledged it
+    yet, or only in the server's present turn: it has to so long after all of it has come (C706 chapter 10), which the
+    replay of the client checks."""
+    left = [each.at_ns for each, pdu in exchange.sent if pdu.type in RESPONSE]
+    replies = [each for each, pdu in exchange.sent if pdu.type == Type.ACK]
+    replies += [each for each, pdu in later.sent if pdu.type == Type.REQUEST]
+    is_due = bool(left) and at_ns - left[0] >= settings.resend_ns
+    return is_due and all(each.at_ns >= at_ns - WORK_NS for each in replies)
 
 
 def _crossed(exchange: Exchange, at_ns: int) -> bool:

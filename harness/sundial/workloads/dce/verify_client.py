@@ -41,7 +41,7 @@ _YOUNG, _OLD = 5, 15
 
 _PRECISION = 1000
 """poll(2) may take one in so many parts more, each time."""
-_WORK_NS = 5_000_000
+WORK_NS = 5_000_000
 """A turn of the program and a tick of its kernel, which poll(2) waits for."""
 
 State = Literal["idle", "xmit", "recv", "final"]
@@ -187,7 +187,7 @@ class Client(Machine):
         next_ns = max(soonest, self.now_ns)
         if not self.in_call or next_ns >= patience + self.lag_ns:
             return
-        latest = min(until_ns, soonest + (soonest - self.began_ns) // _PRECISION + _WORK_NS + self.lag_ns)
+        latest = min(until_ns, soonest + (soonest - self.began_ns) // _PRECISION + WORK_NS + self.lag_ns)
         due = {name: at_ns for name, at_ns in self._timers().items() if at_ns <= latest}
         is_one = next_ns < patience and list(due.values()).count(soonest) == 1
         yield from (name for name, at_ns in due.items() if not (is_one and at_ns == soonest))

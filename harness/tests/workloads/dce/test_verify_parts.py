@@ -244,6 +244,24 @@ def test_a_response_that_goes_again_needs_a_ping_that_crossed_it(
     assert (not list(uncaused(Call(0, SUNDIAL, 1, id=5), exchanged, Exchange(), Settings()))) == caused
 
 
+@pytest.mark.parametrize(
+    ("again", "acknowledged", "caused"),
+    [(2_008, 2_009, True), (2_008, None, True), (2_008, 2_003, True), (2_008, 2_002, False), (2_007, 2_009, False)],
+)
+def test_a_response_goes_again_if_its_client_has_not_acknowledged_it_in_time(
+    again: int, acknowledged: int | None, caused: bool
+) -> None:
+    """It leaves at 8 ms, is under way for a second and leaves again at `again`; its client waits for another second."""
+    response, ack = encode(pdu(Type.RESPONSE)), encode(pdu(Type.ACK))
+    sent = [(replace(datagram(response, back=True), at_ns=at * MS), parse(response)) for at in (8, again)]
+    came = [(replace(datagram(response, sent=False, back=True), whole_ns=1_008 * MS), parse(response))]
+    if acknowledged is not None:
+        sent.append((replace(datagram(ack), at_ns=acknowledged * MS), parse(ack)))
+        came.append((replace(datagram(ack, sent=False), whole_ns=acknowledged * MS), parse(ack)))
+    exchanged = Exchange(sorted(sent, key=lambda each: each[0].at_ns), came)
+    assert (not list(uncaused(Call(0, SUNDIAL, 1, id=5), exchanged, Exchange(), Settings()))) == caused
+
+
 def test_a_fragment_that_goes_again_since_its_server_did_not_take_it() -> None:
     call, came = Call(0, SUNDIAL, 1, id=5), exchange(2, 2002)
     assert not list(uncaused(call, came.without({2 * MS}), Exchange(), Settings()))
