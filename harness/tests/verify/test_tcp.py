@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from sundial.verify import Verification, verify_run
+from sundial.verify.headers import tcp
 from sundial.verify.sockets.tcp import sent_segments
 from tests.verify.bed import ACK, CLIENT, FIN, RPC_PORT, SERVER, Bed, Stream
 
@@ -203,3 +204,12 @@ def test_a_server_that_does_not_listen_yet_refuses(tmp_path: Path, late: bool, f
         early.refuse()
     result = verify(stream)
     assert [each["field"] for each in result.problems] == found
+
+
+@pytest.mark.parametrize(("least", "sizes"), [(1, [2, 3, 1]), (2, [2, 3, 1]), (3, [5, 1]), (9, [6])])
+def test_connections_are_followed_whole(least: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp, "_AT_ONCE", least)
+    events = pl.DataFrame({"conn": [0, 0, 1, 1, 1, 2]}, schema={"conn": pl.UInt32})
+    parts = list(tcp._some(events))
+    assert [part.height for part in parts] == sizes
+    assert pl.concat(parts).equals(events)

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import polars as pl
 
 from sundial.observe.headers import TCP
@@ -38,6 +41,8 @@ _HISTORY = (
     "tcp_seq", "tcp_ack", "tcp_flags", "tcp_length", "tcp_header", "tcp_window",
 )  # fmt: skip
 """What is needed of a segment to follow its connection."""
+_AT_ONCE = 1 << 16
+"""Segments whose connections are followed at once, at least."""
 AT_ONCE_NS, DELAYED_NS = 100_000_000, 300_000_000
 """How long a port must be quiet at the end of a run for an acknowledgement to be missing that was due at once, or after
 200 ms at most (RFC 9293 section 3.8.6.3; TCP_DELACK_MAX of Linux, TCP_TMR_INTERVAL of lwIP)."""
@@ -67,23 +72,47 @@ def check_tcp(
     if not (frames["protocol"] == TCP).any():
         return none()
     unreadable = sent.filter(pl.col("protocol") == TCP, pl.col("fragment_offset") == 0, pl.col("tcp_header").is_null())
-    events = connection_events(frames, sent, ports)
-    fields = _check_fields(events.filter("out"))
-    options = tcp_options(events.select("row", "ip_header", "tcp_header"), read(events))
-    history = with_history(with_positions(events.select(_HISTORY)), options)
-    del events, options
-    own = history.filter("out")
+    last = frames.select("end", "time_ns", "fate").filter(pl.col("fate").is_null())
+    last = last.group_by("end").agg(last_ns=pl.col("time_ns").max())
+    parts = [
+        _check_connections(events, last, read, end_ns, killed=killed)
+        for events in _some(connection_events(frames, sent, ports))
+    ]
+    of_kinds: list[tuple[pl.DataFrame, ...]] = list(zip(*parts, strict=True))
     return pl.concat(
         [
             findings(unreadable, pl.lit(True), pl.lit("tcp"), pl.lit("a TCP header"), pl.lit("something else")),
-            fields,
-            _check_sequence(own),
-            _check_acknowledgements(own, history),
-            _check_options(own, history),
-            _check_resets(own, history, killed=killed),
-            none() if end_ns is None else _check_ends(history, frames, end_ns),
+            *(found for of_a_kind in of_kinds for found in of_a_kind),
         ]
     )
+
+
+def _some(events: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Whole connections, one after another: what had happened before each segment makes a wide table."""
+    begins = np.flatnonzero(np.diff(events["conn"].cast(pl.Int64).to_numpy(), prepend=-1)).tolist()
+    since = 0
+    for begin in [*begins[1:], events.height]:
+        if begin - since >= _AT_ONCE or begin == events.height:
+            yield events[since:begin]
+            since = begin
+
+
+def _check_connections(
+    events: pl.DataFrame, last: pl.DataFrame, read: Read, end_ns: int | None, *, killed: bool
+) -> list[pl.DataFrame]:
+    """Of some connections, the findings of each kind. `last`: when each port sent or received last."""
+    fields = _check_fields(events.filter("out"))
+    options = tcp_options(events.select("row", "ip_header", "tcp_header"), read(events))
+    history = with_history(with_positions(events.select(_HISTORY)), options)
+    own = history.filter("out")
+    return [
+        fields,
+        _check_sequence(own),
+        _check_acknowledgements(own, history),
+        _check_options(own, history),
+        _check_resets(own, history, killed=killed),
+        none() if end_ns is None else _check_ends(history, last, end_ns),
+    ]
 
 
 def of_no_socket() -> pl.Expr:
@@ -367,13 +396,12 @@ def _check_resets(own: pl.DataFrame, history: pl.DataFrame, *, killed: bool) -> 
     )
 
 
-def _check_ends(history: pl.DataFrame, frames: pl.DataFrame, end_ns: int) -> pl.DataFrame:
+def _check_ends(history: pl.DataFrame, last: pl.DataFrame, end_ns: int) -> pl.DataFrame:
     """A FIN that comes in order is acknowledged (RFC 9293 section 3.10.7.4, eighth), unless a reset ends the
     connection: at once by an end that has sent its own. An end that has sent nothing but a SYN may not have accepted
     the connection."""
     out = pl.col("out")
     fin = ~out & pl.col("fin")
-    last = frames.filter(pl.col("fate").is_null()).group_by("end").agg(last_ns=pl.col("time_ns").max())
     ended = history.group_by("conn").agg(
         call=pl.lit(None, pl.UInt32),
         rows=pl.col("row").filter(fin).first(),
