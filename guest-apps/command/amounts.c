@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ enum phase { WAITS, TAKES, HOLDS, RELEASES, DONE };
 /* Free and taken bytes. */
 struct reading {
     uint64_t free, taken, at_ns;
+    long sleeps; /* of this process so far: others run then */
 };
 
 struct amount {
@@ -120,7 +122,10 @@ static struct reading read_amounts(const struct amount *amount)
     struct reading reading = {.at_ns = clock_now_ns()};
     struct statvfs space;
     struct stat held = {0};
+    struct rusage usage;
 
+    getrusage(RUSAGE_SELF, &usage);
+    reading.sleeps = usage.ru_nvcsw;
     if (amount->path == NULL) {
         reading.free = bytes_of("/proc/meminfo", "MemAvailable:");
         reading.taken = bytes_of("/proc/self/status", "VmLck:");
@@ -148,6 +153,7 @@ static void record(const struct amount *amount, const char *verb, uint64_t due)
     json_object_set_new(line, "after", json_integer((json_int_t)after.free));
     json_object_set_new(line, "held", json_integer((json_int_t)amount->before.taken));
     json_object_set_new(line, "holds", json_integer((json_int_t)after.taken));
+    json_object_set_new(line, "sleeps", json_integer(after.sleeps - amount->before.sleeps));
     samples_put(line);
 }
 

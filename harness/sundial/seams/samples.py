@@ -238,6 +238,8 @@ class Amount(Form):
     """Bytes that the kernel counted as taken before: blocks of the file, or VmLck of the process."""
     holds: Natural
     """Bytes that it counts afterwards."""
+    sleeps: Natural
+    """How often the process waited meanwhile, so that others ran."""
 
 
 class Error(Form):

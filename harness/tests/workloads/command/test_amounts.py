@@ -85,7 +85,7 @@ Record = dict[str, Any]
 def _record(number: int, verb: str, due: int, free: tuple[int, int], held: tuple[int, int]) -> Record:
     late, took = 20_000, 30 * MS
     times = {"due": due, "late": late, "at": ZERO + due + late + took}
-    sizes = {"before": free[0], "after": free[1], "held": held[0], "holds": held[1]}
+    sizes = {"before": free[0], "after": free[1], "held": held[0], "holds": held[1], "sleeps": 0}
     return {"type": "amount", "step": 0, "app": "command", "number": number, "verb": verb, **times, **sizes}
 
 
@@ -153,6 +153,12 @@ def test_what_is_due_while_another_is_carried_out_comes_after_it(tmp_path: Path)
     assert _findings(tmp_path, records) == []
     records[0]["at"] -= 2 * MS
     assert _findings(tmp_path, records) == [FILLED]
+
+
+def test_what_is_free_where_other_programs_ran_meanwhile_is_not_compared(tmp_path: Path) -> None:
+    records = _records()
+    records[1] |= {"after": 19 * MIB, "sleeps": 1}
+    assert _findings(tmp_path, records) == []
 
 
 def test_what_is_free_under_the_real_clock_is_not_compared(tmp_path: Path) -> None:
