@@ -32,7 +32,7 @@ def frames(*times_ns: int, interface: str = "client:eth0", direction: int = 2) -
     )  # fmt: skip
 
 
-BINDING_NS = 303_293_698
+BINDING_NS = 301_070_040
 """When the client of the stored run began."""
 FRAMES = frames(BINDING_NS, 400_000_000)
 
@@ -140,7 +140,7 @@ def test_a_record_of_another_form_is_named(run: Path, pattern: str, changed: str
         (r"(<memory[^>]*>)\d+", r"\g<1>1", " memory"),
         (r"(<vcpu[^>]*>)1", r"\g<1>2", " vcpu"),
         (r'value="shift=3,', 'value="shift=4,', " QEMU's arguments"),
-        ("zero=3495200000", "zero=3495200001", " plugin zero"),
+        (r"zero=\d+", "zero=1", " plugin zero"),
         ("machine=0", "machine=1", " plugin machine"),
         ("id=n0,local", "id=n1,local", " netdevs"),
     ],
