@@ -36,7 +36,7 @@ from sundial.verify.findings import none
 from sundial.verify.frames import with_places
 from sundial.verify.handed_in import latest_hand_in
 from sundial.verify.headers.arp import retry_ns
-from sundial.verify.headers.ports import ports_of
+from sundial.verify.headers.ports import not_taken, ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
 from sundial.verify.result import (
@@ -135,6 +135,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         transit=transit,
         unsent=dropped.stretches,
         end_ns=headers.length_ns(run),
+        astray=not_taken(frames, ports),
         held=held,
         asked=dropped.asked,
     )

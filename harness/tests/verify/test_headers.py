@@ -26,7 +26,7 @@ from sundial.verify.frames import with_places
 from sundial.verify.headers import check_headers
 from sundial.verify.headers.arp import Overflow
 from sundial.verify.headers.carriage import check_order
-from sundial.verify.headers.ports import ports_of
+from sundial.verify.headers.ports import not_taken, ports_of
 from sundial.verify.headers.tcp import AT_ONCE_NS, LAST_ACK_NS
 from sundial.verify.segment import HELD_BACK
 from sundial.verify.unsent import Unsent, unsent
@@ -370,6 +370,39 @@ def test_a_corrupted_question_of_arp_is_answered_as_it_came(tmp_path: Path, byte
     """With another target hardware address, which no receiver reads; and for another address, which no machine has."""
     asks = arp(1, CLIENT, SERVER, BROADCAST)
     assert fields(corrupted(tmp_path, kind=lambda frame: frame == asks, byte=byte)) == found
+
+
+@pytest.mark.parametrize(("heard", "of", "found"), [(1, 1, []), (1, 2, ["eth.dst"]), (0, 1, ["eth.dst"])])
+def test_packets_go_to_the_address_that_a_corrupted_packet_of_arp_has(
+    tmp_path: Path, heard: int, of: int, found: list[str]
+) -> None:
+    """`heard`: which bits of the client's MAC address are others in its question; `of`: in the address of a packet."""
+    bed = traffic(tmp_path)
+    bed.now += 2_000_000_000
+    asks = arp(1, CLIENT, SERVER, BROADCAST)
+    bed.send(CLIENT, [asks])
+    record, place = bed.records[-1], 27
+    assert record.direction == IN
+    record.frame = asks[:place] + bytes([asks[place] ^ heard]) + asks[place + 1 :]
+    if heard:
+        comment = fates.corrupted(0, place, "client:eth0", "server:eth0")
+        bed.records.append(Record(record.at - 100, 2, 0, record.frame, comment))
+    to = record.frame[22:28]
+    reply = arp(2, SERVER, CLIENT, to)
+    bed.send(SERVER, [reply[:32] + to + reply[38:]])
+    (packet,) = bed.datagram(SERVER, (RPC_PORT, 700), bytes(20))
+    bed.send(SERVER, [packet[:5] + bytes([packet[5] ^ of]) + packet[6:]])
+    assert fields(bed) == found
+
+
+@pytest.mark.parametrize(("bit", "rows"), [(0, 0), (2, 1)])
+def test_an_adapter_does_not_take_what_has_the_address_of_another(tmp_path: Path, bit: int, rows: int) -> None:
+    bed = Bed(tmp_path / "run")
+    (packet,) = bed.datagram(CLIENT, (700, RPC_PORT), bytes(20))
+    bed.send(CLIENT, [packet[:5] + bytes([packet[5] ^ bit]) + packet[6:]])
+    run = open_run(bed.write())
+    frames = with_places(read_frames([(run.path / "wire" / "lan.pcapng", "wire/lan.pcapng")], run.epoch_ns))
+    assert len(not_taken(frames, ports_of(run))) == rows
 
 
 @pytest.mark.parametrize("missing", [1, 2])

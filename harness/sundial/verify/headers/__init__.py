@@ -58,6 +58,7 @@ def check_headers(
     routers = set(ports.filter("forwards")["machine"])
     asked = {name: each for name, each in unsent.unresolved.items() if name in routers}
     hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes, of_users)
+    astray = arp.misled(packets, hops, frames, ports, read)
     made = sent
     for machine, types in of_users.items():
         if types:
@@ -67,7 +68,7 @@ def check_headers(
         [
             *carried,
             ethernet.check_source(sent),
-            ethernet.check_ethernet(made, ports, hops, own_types),
+            ethernet.check_ethernet(made, ports, hops, own_types, astray),
             ethernet.check_padding(made, read(made)),
             arp.check_arp(
                 frames,  # those that came corrupted, too: ARP has no checksum
@@ -82,7 +83,7 @@ def check_headers(
             ip.check_ip(
                 sent, hops, unsent.stretches, unsent.overflow.headless, cut_off(frames, length_ns(run)), of_users
             ),
-            forwarding.check_forwarding(frames, passed, ports, hops, read),
+            forwarding.check_forwarding(frames, passed, ports, hops, read, astray),
             igmp.check_igmp(sent, read, of_users),
             icmp.check_icmp(through_ip(frames), sent, read, asked),
             tcp.check_tcp(taken, sent, ports, read, _end_ns(run), killed=killed),

@@ -46,7 +46,7 @@ QUEUED = 12
 """Packets that Linux surely keeps for a neighbour without an address: 212,992 bytes (unres_qlen_bytes), of which one of
 9,000 bytes takes up to 17,000. A newer packet takes the place of the oldest."""
 
-PACKET = ("row", "end", "time_ns", "domain", "eth_type", "eth_target", "static_arp", "inner")
+PACKET = ("row", "end", "time_ns", "domain", "eth_type", "eth_target", "static_arp", "inner", "target")
 """What is needed of each packet."""
 
 
@@ -138,6 +138,27 @@ def check_arp(
             _check_heard(packets, got, ports),
         ]
     )
+
+
+def misled(
+    packets: pl.DataFrame,
+    hops: pl.DataFrame,
+    frames: pl.DataFrame,
+    ports: pl.DataFrame,
+    read: Callable[[pl.DataFrame], Octets],
+) -> pl.Series:
+    """Rows of `packets` to another MAC address than their next hop's, one that their sender had heard as that of its IP
+    address: the wire may flip bits of ARP, which has no checksum. `hops` as of `ports.next_hops`."""
+    strayed = packets.join(hops, on=["end", "target"], how="inner").filter(pl.col("eth_target") != pl.col("hop"))
+    if strayed.is_empty():
+        return strayed["row"]
+    heard = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null(), pl.col("direction") == INBOUND)
+    said = arp_fields(heard, read(heard)).select("end", "arp_spa", eth_target="arp_sha", heard_ns="time_ns")
+    owners = stations(ports).drop_nulls("address").select("domain", hop="mac", arp_spa=address_number("address"))
+    known = strayed.join(owners, on=["domain", "hop"], how="inner").join(
+        said, on=["end", "arp_spa", "eth_target"], how="inner"
+    )
+    return known.filter(pl.col("heard_ns") <= pl.col("time_ns"))["row"].unique()
 
 
 def _with_pauses(table: pl.DataFrame, exact_time: bool, made_ns: pl.Expr | None = None) -> pl.DataFrame:

@@ -66,9 +66,10 @@ def check_places(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
 
 
 def check_ethernet(
-    sent: pl.DataFrame, ports: pl.DataFrame, hops: pl.DataFrame, own_types: Collection[int]
+    sent: pl.DataFrame, ports: pl.DataFrame, hops: pl.DataFrame, own_types: Collection[int], astray: pl.Series
 ) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`, `hops` as of `ports.next_hops`; `own_types`: EtherTypes of workloads."""
+    """`sent` as of `ports.sent_frames`, `hops` as of `ports.next_hops`; `own_types`: EtherTypes of workloads; `astray`:
+    as of `arp.misled`."""
     others = stations(ports)
     macs = others.select("domain", eth_target="mac", station=True)
     table = sent.join(hops, on=["end", "target"], how="left", maintain_order="left").join(
@@ -96,7 +97,7 @@ def check_ethernet(
             ),
             _finding(
                 table,
-                to_hop & (pl.col("eth_target") != pl.col("hop")),
+                to_hop & (pl.col("eth_target") != pl.col("hop")) & ~pl.col("row").is_in(astray.implode()),
                 "eth.dst",
                 mac_text("hop"),
                 mac_text("eth_target"),

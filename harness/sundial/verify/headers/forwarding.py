@@ -36,8 +36,9 @@ def check_forwarding(
     ports: pl.DataFrame,
     hops: pl.DataFrame,
     read: Callable[[pl.DataFrame], Octets],
+    astray: pl.Series,
 ) -> pl.DataFrame:
-    """`passed` as of `passed_on`, `hops` as of `ports.next_hops`."""
+    """`passed` as of `passed_on`, `hops` as of `ports.next_hops`; `astray`: as of `arp.misled`."""
     came = (
         frames.select(SENT)
         .filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND, pl.col("eth_type") == IPV4)
@@ -57,12 +58,13 @@ def check_forwarding(
     )
     piece = pl.col("cut").fill_null(False) & (pl.col("more") | (pl.col("fragment_offset") > 0))
     strange = ~((pl.col("came_ns") < pl.col("time_ns")).fill_null(False) | piece)
+    led = pl.col("row").is_in(astray.implode())
     words = pl.format("{} to {}, number {}", "source", "target", "ip_id")
     checks: list[Check] = [
         ("forwarded packet", strange, pl.lit("one that it received before, its time to live less by 1"), words),
         ("eth.src", pl.col("eth_source") != pl.col("mac"), mac_text("mac"), mac_text("eth_source")),
         ("eth.dst", pl.col("hop").is_null(), pl.lit("the next hop of a known network"), mac_text("eth_target")),
-        ("eth.dst", pl.col("eth_target") != pl.col("hop"), mac_text("hop"), mac_text("eth_target")),
+        ("eth.dst", (pl.col("eth_target") != pl.col("hop")) & ~led, mac_text("hop"), mac_text("eth_target")),
         ("ip.checksum", ~pl.col("ip_checksum_right"), pl.lit("right"), pl.col("ip_checksum")),
     ]
     return findings_of(table, checks)

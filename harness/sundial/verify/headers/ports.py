@@ -18,8 +18,9 @@ from sundial.model.topology import Route
 from sundial.observe import RunDirectory
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.observe.rundir import ALLOWED
-from sundial.verify.frames import DROPPED, FATE, FATE_SUFFIX, OUTBOUND, end_name
+from sundial.verify.frames import DROPPED, FATE, FATE_SUFFIX, INBOUND, OUTBOUND, end_name
 from sundial.verify.headers.igmp import group_mac, is_group
+from sundial.verify.learning import GROUP_BIT
 from sundial.verify.segment import network_of
 from sundial.verify.wire import SECOND_NS, bits_of
 
@@ -185,6 +186,14 @@ def homes(ports: pl.DataFrame) -> dict[str, str]:
 def stations(ports: pl.DataFrame) -> pl.DataFrame:
     """mac, address and domain of machines that send and take packets."""
     return ports.filter(~pl.col("joins")).select("domain", "mac", "address")
+
+
+def not_taken(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.Series:
+    """Rows of frames that came to a machine's port with the MAC address of another: its adapter does not take them."""
+    macs = ports.filter(~pl.col("joins")).select("end", "mac")
+    came = frames.filter(pl.col("direction") == INBOUND, pl.col("fate").is_null()).select("row", "end", "eth_target")
+    other = (pl.col("eth_target") != pl.col("mac")) & (pl.col("eth_target") & GROUP_BIT == 0)
+    return came.join(macs, on="end", how="inner").filter(other)["row"]
 
 
 def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame, network: Network | None = None) -> pl.DataFrame:
