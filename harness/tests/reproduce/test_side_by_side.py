@@ -92,11 +92,12 @@ def test_what_the_host_lacks_ends_the_others(tmp_path: Path) -> None:
 
 def test_another_worker_takes_the_place_of_one_that_died(tmp_path: Path) -> None:
     with Workers(MAKING, 2) as workers:
-        asked = tasks(tmp_path, ("die",), (), ("fail",), ())
+        # The second run waits for the third, which only another worker in place of the first can make.
+        asked = tasks(tmp_path, ("die",), (f"until {tmp_path / 'r2'}",), (), ("fail",))
         answers = dict(ends(workers, asked, 2))
         assert len(workers._workers) == 2
     failed = Ended("failed", error="server: its kernel panicked")
-    assert answers == {0: Lost(9), 1: Ended("pass", 2), 2: failed, 3: Ended("pass", 2)}
+    assert answers == {0: Lost(9), 1: Ended("pass", 2), 2: Ended("pass", 2), 3: failed}
     assert gone(workers)
 
 
