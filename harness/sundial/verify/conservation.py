@@ -53,13 +53,10 @@ def transit_of(frames: pl.DataFrame, ports: pl.DataFrame, run: RunDirectory | No
     last = under_way(frames, ports)
     if run is not None and ports["forwards"].any():
         read = partial(octets_of, files=run.capture_files)
-        early = [] if run.clock == "virtual" else [_too_early(frames, ports)]
-        last = pl.concat(
-            [
-                last,
-                *(each.cast(last.schema) for each in (_unresolved(frames, ports, read, retry_ns(run.clock)), *early)),
-            ]
-        )
+        more = [_unresolved(frames, ports, read, retry_ns(run.clock))]
+        if run.clock != "virtual":
+            more.append(_too_early(frames, ports))
+        last = pl.concat([last, *(each.cast(last.schema) for each in more)])
         last = last.group_by("row").agg(pl.col("under_way").max())
     severed = frames.filter(pl.col("fate") == LOST, pl.col("fate_rule").is_not_null())["row"]
     joining = ports.filter("joins")

@@ -135,7 +135,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         transit=transit,
         unsent=dropped.stretches,
         end_ns=headers.length_ns(run),
-        astray=not_taken(frames, ports),
+        not_taken=not_taken(frames, ports),
         held=held,
         asked=dropped.asked,
     )

@@ -24,7 +24,6 @@ FOLLOWED_BY_RUNS = {
     "verify/counters.py: *row",
     "verify/devices.py: *row",
     "verify/findings.py: pl.lit(name)",
-    "verify/headers/arp.py: pl.lit(name)",
     "verify/headers/icmp.py: *problem",
     "verify/sockets/served.py: f'{self.where} {field}'",
     "verify/sockets/served.py: self.where",

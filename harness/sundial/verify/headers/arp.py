@@ -11,7 +11,7 @@ import polars as pl
 
 from sundial.observe import Octets
 from sundial.observe.headers import ARP, ETHERNET, IPV4
-from sundial.verify.findings import findings
+from sundial.verify.findings import Check, findings, findings_of
 from sundial.verify.frames import INBOUND, OUTBOUND, end_of_sender, refused
 from sundial.verify.headers.ethernet import mac_text
 from sundial.verify.headers.ports import stations
@@ -75,9 +75,8 @@ def check_arp(
     """`sent` as of `ports.sent_frames`, of `frames`; `packets`: all that machines sent or passed on, with
     PACKET; `held`: as of `wires.held_back`."""
     mine = sent.filter(pl.col("eth_type") == ARP)
-    heard = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null(), pl.col("direction") == INBOUND)
     own = arp_fields(mine, read(mine)).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
-    got = arp_fields(heard, read(heard)).sort("time_ns", "row")
+    got = _heard(frames, read).sort("time_ns", "row")
     known = stations(ports).drop_nulls("address").select(
         "domain", arp_tpa=address_number("address"), owner="mac"
     )  # fmt: skip
@@ -95,7 +94,7 @@ def check_arp(
         )
     asks, answers = pl.col("arp_op") == REQUEST, pl.col("arp_op") == REPLY
     gratuitous = asks & (pl.col("arp_tpa") == pl.col("arp_spa"))
-    checks = [
+    checks: list[Check] = [
         ("arp", pl.col("captured_length") < ETHERNET + 28, pl.lit("42 bytes"), pl.col("captured_length")),
         ("arp.hw.type", pl.col("arp_fixed") != _FIXED, pl.lit("Ethernet and IPv4"), pl.lit("something else")),
         ("arp.opcode", ~(asks | answers), pl.lit("request or reply"), pl.col("arp_op")),
@@ -130,14 +129,17 @@ def check_arp(
     ]
     return pl.concat(
         [
-            *(
-                findings(table, where.fill_null(False), pl.lit(name), pl.format("{}", expected), pl.format("{}", seen))
-                for name, where, expected, seen in checks
-            ),
+            findings_of(table, checks),
             _check_replies(own.filter(answers), got.filter(asks)),
             _check_heard(packets, got, ports),
         ]
     )
+
+
+def _heard(frames: pl.DataFrame, read: Callable[[pl.DataFrame], Octets]) -> pl.DataFrame:
+    """What ports received of ARP, with its fields."""
+    came = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null(), pl.col("direction") == INBOUND)
+    return arp_fields(came, read(came))
 
 
 def misled(
@@ -152,8 +154,7 @@ def misled(
     strayed = packets.join(hops, on=["end", "target"], how="inner").filter(pl.col("eth_target") != pl.col("hop"))
     if strayed.is_empty():
         return strayed["row"]
-    heard = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null(), pl.col("direction") == INBOUND)
-    said = arp_fields(heard, read(heard)).select("end", "arp_spa", eth_target="arp_sha", heard_ns="time_ns")
+    said = _heard(frames, read).select("end", "arp_spa", eth_target="arp_sha", heard_ns="time_ns")
     owners = stations(ports).drop_nulls("address").select("domain", hop="mac", arp_spa=address_number("address"))
     known = strayed.join(owners, on=["domain", "hop"], how="inner").join(
         said, on=["end", "arp_spa", "eth_target"], how="inner"

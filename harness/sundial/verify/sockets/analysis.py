@@ -75,7 +75,7 @@ def analyse(
     end_ns: int | None = None,
     held: Callable[[], pl.DataFrame] = nothing_held,
     asked: Mapping[str, Sequence[tuple[str, int, int]]] = MappingProxyType({}),
-    astray: pl.Series | None = None,
+    not_taken: pl.Series | None = None,
 ) -> Analysis:
     """Match frames to calls and compare. `frames` with row, end, fate and what `flows.add_flows` adds.
 
@@ -85,7 +85,8 @@ def analyse(
     `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
     can be said about what arrived at the other end. `lines`: by port, when the wire in front of it was free.
     `transit`: what joins segments; without it one view is all there is. `unsent`: by machine, when it may have
-    dropped what it was to send (`unsent.Unsent`). `end_ns`: when the run ended. `astray`: as of `ports.not_taken`.
+    dropped what it was to send (`unsent.Unsent`). `end_ns`: when the run ended. `held`: as of
+    `wires.held_back`; `asked`: as of `headers.arp.asking`; `not_taken`: as of `headers.ports.not_taken`.
     """
     whole_frames = intact(frames)
     conns = tcp.connections(whole_frames, from_midstream=one_view)
@@ -112,7 +113,7 @@ def analyse(
     came = (
         datagrams.with_columns(damaged=pl.lit(False))
         if one_view
-        else reassembly.arrivals(_taken(with_damaged, astray).filter(pl.col("view") == "received"))
+        else reassembly.arrivals(_taken(with_damaged.filter(pl.col("view") == "received"), not_taken))
     )
     arrived, readable = came.filter(~pl.col("damaged")), _readable(came, calls, protocols)
     call_legs, dropped = messages.with_legs(calls, legs), messages.dropped_frames(frames)
@@ -141,7 +142,7 @@ def analyse(
     complete = pl.concat(
         [
             read.group_by(_SIDE).agg(last_ns=pl.col("last_ns").min()),
-            tcp.completions(_taken(tcp_frames, astray), needed).select(*_SIDE, "last_ns"),
+            tcp.completions(_taken(tcp_frames, not_taken), needed).select(*_SIDE, "last_ns"),
         ]
     )
     observed = _observed(datagrams, streamed, complete, call_legs)
@@ -218,9 +219,11 @@ _NO_RECORDS = pl.DataFrame(schema={"call": pl.UInt32, "records": pl.String})
 _NOTHING_COLLECTED = pl.DataFrame(schema={"call": pl.UInt32, "payload": pl.Int64})
 
 
-def _taken(frames: pl.DataFrame, astray: pl.Series | None) -> pl.DataFrame:
+def _taken(frames: pl.DataFrame, not_taken: pl.Series | None) -> pl.DataFrame:
     """Without frames that the receiver's adapter did not take."""
-    return frames if astray is None or astray.is_empty() else frames.filter(~pl.col("row").is_in(astray.implode()))
+    if not_taken is None or not_taken.is_empty():
+        return frames
+    return frames.filter(~pl.col("row").is_in(not_taken.implode()))
 
 
 def _with_connections(calls: pl.DataFrame, conns: pl.DataFrame) -> pl.DataFrame:
